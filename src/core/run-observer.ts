@@ -1,0 +1,52 @@
+/**
+ * What happened, told by calls with plain numbers instead of event objects.
+ *
+ * A second form of the stream in events.ts, for the driver in virtual time: a simulated week is six million
+ * queries, and making ten records for each costs more than deciding them. A fold that wants to keep up with
+ * that implements this interface (the same accumulators can be fed from RunEvents by a few lines). Nobody is
+ * told twice: a driver calls either an observer or a bus for one fold, and both tell the same story in the
+ * same order.
+ *
+ * Pools, classes, users and coordinators are small numbers, counted from 0 in each kind; `named` is called
+ * once for each before it is first used. Times are emulated milliseconds, whole microseconds in them; memory
+ * is bytes. An instant's calls come one after the other: a peak is taken when `at` moves on (DESIGN 3).
+ */
+import type { QueueReason, RejectReason } from "./admission/reasons.ts";
+import type { AdmissionPath, FinishState } from "./events.ts";
+
+export type NameKind = "pool" | "class" | "user" | "coordinator";
+
+/** Whose query it is; the same object is handed over again and again, so copy what is to be kept. */
+export interface QueryFacts {
+  readonly pool: number;
+  readonly queryClass: number;
+  readonly user: number;
+  readonly coordinator: number;
+  /** When the client wanted it to be submitted, and when its first attempt was wanted (insight 2.1). */
+  readonly intended: number;
+  readonly firstIntended: number;
+  /** 1 for the first try of an intention. */
+  readonly attempt: number;
+}
+
+export interface RunObserver {
+  named(kind: NameKind, index: number, name: string): void;
+  submitted(at: number, q: QueryFacts): void;
+  unresolved(at: number, q: QueryFacts): void;
+  queued(at: number, q: QueryFacts, reason: QueueReason): void;
+  /** The head of (coordinator, pool) was tried again and waits for this reason; called when it differs from the last. */
+  headWaits(at: number, q: QueryFacts, reason: QueueReason): void;
+  /** `waited`: time in the queue, 0 unless the path is `fromQueue`. `cluster`: what the pool is charged (MEM-10). */
+  admitted(at: number, q: QueryFacts, path: AdmissionPath, waited: number, cluster: number): void;
+  rejected(at: number, q: QueryFacts, reason: RejectReason, waited: number, fromQueue: boolean): void;
+  timedOut(at: number, q: QueryFacts, waited: number): void;
+  cancelled(at: number, q: QueryFacts, waited: number, wasQueued: boolean): void;
+  /** Written to scratch on all hosts together. */
+  spilled(at: number, q: QueryFacts, bytes: number): void;
+  /** This much of the pool's admitted memory is free again (admission 9.2). */
+  memoryReleased(at: number, q: QueryFacts, bytes: number): void;
+  /** The place is free again. `hold`: since the admission; `peak`: largest over its hosts, -1 unknown. */
+  released(at: number, q: QueryFacts, state: FinishState, hold: number, peak: number): void;
+  /** The run is over: close what is open. */
+  ended(at: number): void;
+}

@@ -1,0 +1,182 @@
+/**
+ * What happens next in virtual time: a heap of events on typed arrays.
+ *
+ * A file of its own because everything the simulator promises about order rests on it: events come out by
+ * time, and events of one instant in the order in which they were scheduled. Times are whole microseconds,
+ * so that two events meant for the same instant really meet (insight 6.1).
+ *
+ * An event is four numbers (time, kind, two operands) in a slot; no object is made per event. Slots are
+ * reused, and a slot can be taken out again, because a queued query's time-out rarely comes to pass: left in
+ * the heap, the dead time-outs of a busy day would outnumber the living events a thousand to one.
+ *
+ * Bound: as many events as are pending at once; the arrays double when full and never shrink.
+ */
+import { fail } from "../core/assert.ts";
+
+/** Whole microseconds of emulated time. Plain `number`: the inside of the simulator counts nothing else. */
+export type Micros = number;
+
+/** Names a pending event: valid from `add` until the event is taken or removed. */
+export type EventHandle = number;
+
+/** No event. */
+export const NO_EVENT: EventHandle = -1;
+
+const FIRST_CAPACITY = 1024;
+/** Children of one heap place. Four halve the levels of a binary heap, at no more comparisons per level than a cache line holds. */
+const ARITY_SHIFT = 2;
+
+export class EventQueue {
+  /** heap[i] = slot, ordered by (time, order of scheduling). */
+  #heap = new Int32Array(FIRST_CAPACITY);
+  /** Where a slot stands in the heap; -1 when the slot is free. */
+  #place = new Int32Array(FIRST_CAPACITY).fill(-1);
+  #time = new Float64Array(FIRST_CAPACITY);
+  #order = new Float64Array(FIRST_CAPACITY);
+  #kind = new Int32Array(FIRST_CAPACITY);
+  #a = new Int32Array(FIRST_CAPACITY);
+  #b = new Int32Array(FIRST_CAPACITY);
+  /** Free slots below `#used`, as a stack. */
+  #free = new Int32Array(FIRST_CAPACITY);
+  #freeCount = 0;
+  #used = 0;
+  #size = 0;
+  #scheduled = 0;
+
+  /** Of the event that `take` last returned. */
+  time: Micros = 0;
+  a = 0;
+  b = 0;
+
+  get size(): number {
+    return this.#size;
+  }
+
+  /** Events ever scheduled: the step count of a run. */
+  get scheduled(): number {
+    return this.#scheduled;
+  }
+
+  /** Time of the next event, Infinity when there is none. */
+  get nextTime(): Micros {
+    return this.#size === 0 ? Number.POSITIVE_INFINITY : this.#time[this.#heap[0]!]!;
+  }
+
+  /** hot: bench/simulate */
+  add(time: Micros, kind: number, a: number, b: number): EventHandle {
+    const slot = this.#freeCount > 0 ? this.#free[--this.#freeCount]! : this.#newSlot();
+    this.#time[slot] = time;
+    this.#order[slot] = this.#scheduled++;
+    this.#kind[slot] = kind;
+    this.#a[slot] = a;
+    this.#b[slot] = b;
+    this.#rise(this.#size++, slot);
+    return slot;
+  }
+
+  /** Takes the next event out and returns its kind; time and operands are in the fields. -1: nothing left. */
+  take(): number {
+    if (this.#size === 0) return -1;
+    const slot = this.#heap[0]!;
+    this.time = this.#time[slot]!;
+    this.a = this.#a[slot]!;
+    this.b = this.#b[slot]!;
+    this.#free[this.#freeCount++] = slot;
+    this.#place[slot] = -1;
+    const last = this.#heap[--this.#size]!;
+    if (this.#size > 0) this.#sink(0, last);
+    return this.#kind[slot]!;
+  }
+
+  /** The event will not happen. Its handle is dead afterwards. */
+  remove(handle: EventHandle): void {
+    const place = this.#place[handle] ?? -1;
+    if (place < 0) fail("an event is removed that is not pending");
+    this.#free[this.#freeCount++] = handle;
+    this.#place[handle] = -1;
+    const last = this.#heap[--this.#size]!;
+    if (place === this.#size) return;
+    // The last one may belong above or below the hole.
+    const parent = (place - 1) >> ARITY_SHIFT;
+    if (place > 0 && this.#isBefore(last, this.#heap[parent]!)) this.#rise(place, last);
+    else this.#sink(place, last);
+  }
+
+  #isBefore(x: number, y: number): boolean {
+    const tx = this.#time[x]!;
+    const ty = this.#time[y]!;
+    return tx < ty || (tx === ty && this.#order[x]! < this.#order[y]!);
+  }
+
+  /** Puts `slot` at `place` or nearer to the top. A new event is the youngest, so only its time matters. */
+  #rise(from: number, slot: number): void {
+    const heap = this.#heap;
+    const place = this.#place;
+    let at = from;
+    while (at > 0) {
+      const parent = (at - 1) >> ARITY_SHIFT;
+      const above = heap[parent]!;
+      if (!this.#isBefore(slot, above)) break;
+      heap[at] = above;
+      place[above] = at;
+      at = parent;
+    }
+    heap[at] = slot;
+    place[slot] = at;
+  }
+
+  #sink(from: number, slot: number): void {
+    const heap = this.#heap;
+    const place = this.#place;
+    const times = this.#time;
+    const orders = this.#order;
+    const size = this.#size;
+    const time = times[slot]!;
+    const order = orders[slot]!;
+    let at = from;
+    for (;;) {
+      const first = (at << ARITY_SHIFT) + 1;
+      if (first >= size) break;
+      const end = Math.min(first + 4, size);
+      let least = heap[first]!;
+      let leastTime = times[least]!;
+      let leastAt = first;
+      for (let child = first + 1; child < end; child++) {
+        const candidate = heap[child]!;
+        const t = times[candidate]!;
+        if (t < leastTime || (t === leastTime && orders[candidate]! < orders[least]!)) {
+          least = candidate;
+          leastTime = t;
+          leastAt = child;
+        }
+      }
+      if (time < leastTime || (time === leastTime && order < orders[least]!)) break;
+      heap[at] = least;
+      place[least] = at;
+      at = leastAt;
+    }
+    heap[at] = slot;
+    place[slot] = at;
+  }
+
+  #newSlot(): number {
+    if (this.#used === this.#heap.length) this.#grow();
+    return this.#used++;
+  }
+
+  #grow(): void {
+    const capacity = this.#heap.length * 2;
+    const wider = <T extends Int32Array | Float64Array>(fresh: T, old: T): T => {
+      fresh.set(old);
+      return fresh;
+    };
+    this.#heap = wider(new Int32Array(capacity), this.#heap);
+    this.#place = wider(new Int32Array(capacity).fill(-1), this.#place);
+    this.#time = wider(new Float64Array(capacity), this.#time);
+    this.#order = wider(new Float64Array(capacity), this.#order);
+    this.#kind = wider(new Int32Array(capacity), this.#kind);
+    this.#a = wider(new Int32Array(capacity), this.#a);
+    this.#b = wider(new Int32Array(capacity), this.#b);
+    this.#free = wider(new Int32Array(capacity), this.#free);
+  }
+}
