@@ -25,6 +25,8 @@ export type RunEvent =
       readonly user: string;
       readonly coordinator: string;
       readonly intended: Instant;
+      /** The same of the request's first attempt: request wait is counted from there (insight 2.1). */
+      readonly firstIntended: Instant;
       /** 1 for the first try of a client's intention, then 2, 3, ... */
       readonly attempt: number;
       /** First attempt's query id: what the attempts of one intention have in common. */

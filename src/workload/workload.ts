@@ -17,6 +17,8 @@ export interface Submission extends AdmissionRequest {
   readonly queryClass: number;
   /** When the client wanted the answer: first attempts and retries alike have their own. Whole microseconds. */
   readonly intended: Instant;
+  /** The same of the request's first attempt. */
+  readonly firstIntended: Instant;
   /** 1, 2, ...: attempts of one request. */
   readonly attempt: number;
   /** Query id of the first attempt, formatted when read. */
