@@ -214,19 +214,41 @@ export type Arrival =
       /** Requests of one client, Infinity: until `to`. */
       readonly requests: number;
     })
-  /** Rows of a file, read when the workload is made. */
-  | (ArrivalCommon & { readonly kind: "trace"; readonly rows: readonly TraceRow[] });
+  /**
+   * Requests of a file: a recorded log or a trace made from one. The reader of scenarios only notes the path;
+   * `withTraces` (src/workload/traces.ts) reads the file, fills `rows` and appends the file's classes to
+   * `queries`, before a workload is made. `mix` is empty.
+   */
+  | (ArrivalCommon & {
+      readonly kind: "trace";
+      /** Absolute path. */
+      readonly file: string;
+      /** Above 0; 1: as recorded. Below 1 requests are thinned out at random, above 1 jittered copies are added. */
+      readonly scale: number;
+      /** When a recorded query gave its place back: with the last row fetched, or when it was unregistered. */
+      readonly hold: "lastRow" | "unregister";
+      /** In order of time; empty until the file has been read. */
+      readonly rows: readonly TraceRow[];
+    });
 
 /** One recorded request; null where the class's own value holds. */
 export interface TraceRow {
+  /** From the arrival's `from`. */
   readonly at: Instant;
   readonly queryClass: number;
   readonly user: string | null;
+  /** As REQUEST_POOL. */
   readonly pool: string | null;
   readonly coordinator: string | null;
   readonly duration: Millis | null;
-  readonly estimate: Bytes | null;
   readonly peak: Bytes | null;
+  /** Estimates, options and width of this one; frozen and shared by the rows that agree in all of it. */
+  readonly shape: RequestShape | null;
+  /**
+   * Not null: this client sent it only when it had the answer to its previous one: row number of that one
+   * (smaller than this row's) and the time it thought in between. `at` is then what was recorded, no more.
+   */
+  readonly after: { readonly row: number; readonly think: Millis } | null;
 }
 
 /** After which ends a client asks again, and when. */
