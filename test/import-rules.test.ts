@@ -39,7 +39,7 @@ const NEVER_IN_CORE = [
   /\bMath\.random\b/,
   /\bset(Timeout|Interval|Immediate)\b/,
   /\bconsole\b/,
-  /\bprocess\b/,
+  /\bprocess\./,
   /\bAtomics\.wait\b/,
 ];
 

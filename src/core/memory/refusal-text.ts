@@ -73,8 +73,8 @@ export function memLimitExceededText(v: LedgerView, t: number, asked: number, ba
   }
   const usage = query === NONE ? "" : usageTree(v, query, 0, Number.POSITIVE_INFINITY).join("\n");
   // No line break between the two trees: `Process:` follows the last query line directly.
-  const process = query === NONE || processSpare < asked ? usageTree(v, ROOT, 0, 1).join("\n") : "";
-  lines.push(usage + process);
+  const host = query === NONE || processSpare < asked ? usageTree(v, ROOT, 0, 1).join("\n") : "";
+  lines.push(usage + host);
   return `Memory limit exceeded: ${lines.join("\n")}`;
 }
 
