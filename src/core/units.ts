@@ -21,6 +21,9 @@ export const KiB = 1024;
 export const MiB = 1024 * 1024;
 export const GiB = 1024 * 1024 * 1024;
 
+/** Times from outside and from generators are whole microseconds, so that ties are ties everywhere (insight 6.1). */
+export const MICROS_PER_MS = 1000;
+
 export const isUnlimited = (max: number): boolean => max < 0;
 
 /** The one way in from outside: parsed files, options, JSON. Throws InvariantError on anything but 0 to 2^53 - 1. */

@@ -1,0 +1,50 @@
+/**
+ * A person's mistake in a file or a flag, said so that the person can mend it: where, what was found, what
+ * was expected, what to do (STYLE 6).
+ *
+ * Surfaces print the message without a stack and end with exit code 2. Texts of the product stay exactly the
+ * product's in `problem`; our own advice is `remedy`. The fields are kept apart for those who print findings.
+ */
+
+/** `line` and `column` count from 1; null when the mistake is not in a line (a missing file, a flag). */
+export interface SourcePlace {
+  readonly file: string;
+  readonly line: number | null;
+  readonly column?: number | null;
+}
+
+export class ConfigError extends Error {
+  override readonly name: string = "ConfigError";
+  readonly file: string;
+  readonly line: number | null;
+  readonly column: number | null;
+  readonly problem: string;
+  readonly remedy: string;
+
+  constructor(at: SourcePlace, problem: string, remedy: string, options?: ErrorOptions) {
+    super(`${placeText(at)}: ${sentence(problem)} ${remedy}`, options);
+    this.file = at.file;
+    this.line = at.line;
+    this.column = at.column ?? null;
+    this.problem = problem;
+    this.remedy = remedy;
+  }
+}
+
+export function placeText(at: SourcePlace): string {
+  if (at.line === null) return at.file;
+  return at.column ? `${at.file}:${at.line}:${at.column}` : `${at.file}:${at.line}`;
+}
+
+const sentence = (text: string): string => (/[.!?]$/.test(text) ? text : `${text}.`);
+
+export const fileMissing = (file: string, what: string, cause: unknown): ConfigError =>
+  new ConfigError({ file, line: null }, `the ${what} cannot be read: ${reasonOf(cause)}`, "Check the path.", { cause });
+
+function reasonOf(cause: unknown): string {
+  const code = cause instanceof Error && "code" in cause ? cause.code : null;
+  if (code === "ENOENT") return "there is no such file";
+  if (code === "EISDIR") return "it is a folder";
+  if (code === "EACCES") return "no permission";
+  return cause instanceof Error ? cause.message : String(cause);
+}
