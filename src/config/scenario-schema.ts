@@ -16,7 +16,6 @@ import {
   RATE_PATTERN,
   SIZE_EXPECTED,
   SIZE_PATTERN,
-  shown,
   TIME_EXPECTED,
   TIME_PATTERN,
 } from "./scenario-units.ts";
@@ -35,7 +34,6 @@ function unitLeaf(parse: (input: unknown) => Parsed, expected: string, pattern: 
     z
       .union([z.string(), z.number()])
       .meta({ description, pattern, examples: [example] })
-      .overwrite((v) => v)
       .transform((input, ctx) => {
         const parsed = parse(input);
         if (parsed.ok) return parsed.value;
@@ -52,7 +50,8 @@ const rate = unitLeaf(parseRate, RATE_EXPECTED, RATE_PATTERN, "10/s");
 const count = (description: string, least = 1) => z.int().min(least).max(1_000_000_000).describe(description);
 const share = (description: string) => z.number().min(0).max(1).describe(description);
 const positive = (description: string) => z.number().positive().describe(description);
-const host = (description: string) => z.string().min(1).describe(`${description} Zeros and port may be left out: exec-3.`);
+const host = (description: string) =>
+  z.string().min(1).describe(`${description} Zeros and port may be left out: exec-3.`);
 const words = (description: string) => z.string().min(1).describe(description);
 
 // Distributions
@@ -71,7 +70,10 @@ function distribution(value: Leaf, what: string) {
             .strictObject({ low: value("Least."), high: value("Most.") })
             .describe("Equally likely between low and high.")
             .optional(),
-          exponential: z.strictObject({ mean: value("Mean.") }).describe("Memoryless; coefficient of variation 1.").optional(),
+          exponential: z
+            .strictObject({ mean: value("Mean.") })
+            .describe("Memoryless; coefficient of variation 1.")
+            .optional(),
           lognormal: z
             .strictObject({
               mean: value("Mean; together with cv.").optional(),
@@ -122,7 +124,9 @@ const executors = z
           minSize: count("Fewer healthy executors than this: the group takes no query.").prefault(1),
         }),
       ])
-      .describe("Executor group of these hosts; without one they form the group 'default', whose slots are not checked.")
+      .describe(
+        "Executor group of these hosts; without one they form the group 'default', whose slots are not checked.",
+      )
       .optional(),
     scratch: size("Scratch space of each; without it there is no limit.").optional(),
   })
@@ -150,7 +154,9 @@ const cluster = z
       .prefault([{ count: 1, on: "executor" }]),
     admission: z
       .enum(["distributed", "admissiond"])
-      .describe("distributed: each coordinator decides for its own queries. admissiond: one controller decides for all.")
+      .describe(
+        "distributed: each coordinator decides for its own queries. admissiond: one controller decides for all.",
+      )
       .prefault("distributed"),
     statestore: z
       .strictObject({
@@ -235,7 +241,9 @@ const operators = {
 
 const uses = z
   .strictObject({
-    peak: sizeOrDistribution("Bytes used at the peak on each host, shared evenly by its fragment instances.").optional(),
+    peak: sizeOrDistribution(
+      "Bytes used at the peak on each host, shared evenly by its fragment instances.",
+    ).optional(),
     shape: z
       .union([
         z.enum(["flat", "ramp", "spike", "triangle", "saw"]),
@@ -249,7 +257,10 @@ const uses = z
       .record(z.string(), positive("Factor on the peak."))
       .describe("Skew: host name -> factor on the peak there.")
       .optional(),
-    spillable: z.boolean().describe("Whether it can write to scratch when memory is refused; otherwise it fails.").prefault(true),
+    spillable: z
+      .boolean()
+      .describe("Whether it can write to scratch when memory is refused; otherwise it fails.")
+      .prefault(true),
     ...operators,
   })
   .describe("What a query does with memory on each host: a footprint (peak) or real operators.");
@@ -315,7 +326,12 @@ const queryClass = z
     ).optional(),
     coordinatorMinReservation: size("Minimum reservation of the coordinator's fragment.").prefault("0b"),
     threads: count("Threads that each fragment instance reserves.", 0).prefault(1),
-    mtDop: z.int().min(0).max(64).describe("MT_DOP: fragment instances, and so slots, on each host; 0 counts as 1.").optional(),
+    mtDop: z
+      .int()
+      .min(0)
+      .max(64)
+      .describe("MT_DOP: fragment instances, and so slots, on each host; 0 counts as 1.")
+      .optional(),
     fragments: z
       .array(fragment)
       .min(1)
@@ -345,10 +361,7 @@ const queryClass = z
 const arrival = z
   .strictObject({
     query: z
-      .union([
-        words("Name of a query class."),
-        z.record(z.string(), positive("Weight.")),
-      ])
+      .union([words("Name of a query class."), z.record(z.string(), positive("Weight."))])
       .describe("The class, or classes with weights: { tile: 9, report: 1 }. May be left out when there is one class.")
       .optional(),
     at: time("Burst: when.").optional(),
@@ -358,7 +371,11 @@ const arrival = z
     day: z
       .union([
         z.array(z.number().min(0)).length(24),
-        z.strictObject({ swing: share("The rate moves between 1 - swing and 1 + swing times its mean, peak at 06:00 of emulated time.") }),
+        z.strictObject({
+          swing: share(
+            "The rate moves between 1 - swing and 1 + swing times its mean, peak at 06:00 of emulated time.",
+          ),
+        }),
       ])
       .describe("With rate: factor for each hour of the day, 24 numbers, or a sine with a swing.")
       .optional(),
@@ -366,7 +383,16 @@ const arrival = z
     clients: count("Closed loop: so many clients that ask, wait for the answer, think, and ask again.").optional(),
     think: timeOrDistribution("With clients: pause between answer and next question.").optional(),
     requests: count("With clients: so many requests of each client.").optional(),
-    trace: words("File with recorded requests (CSV or JSON lines), relative to the scenario.").optional(),
+    trace: words(
+      "File with recorded requests, relative to the scenario: a query log or a trace made from one.",
+    ).optional(),
+    scale: positive(
+      "With trace: 1 as recorded, below it thinned out at random, above it jittered copies are added.",
+    ).optional(),
+    hold: z
+      .enum(["lastRow", "unregister"])
+      .describe("With trace: when a recorded query gave its place back; default lastRow.")
+      .optional(),
     from: time("First moment.").optional(),
     to: time("None comes from this moment on.").optional(),
     coordinator: words("round-robin, random, or the name of one; default: cluster.route.").optional(),
@@ -494,9 +520,9 @@ export type DistributionInput = Exclude<QueryClassInput["duration"], undefined>;
 export type RowsInput = z.output<z.ZodObject<typeof rowKeys>>;
 export type KeysInput = z.output<typeof keys>;
 
-/** The JSON Schema of the file as people write it. */
-export const scenarioJsonSchema = (): unknown =>
-  z.toJSONSchema(SCENARIO_SCHEMA, { io: "input", target: "draft-2020-12" });
-
-/** A value for "found" in a message. */
-export const foundText = shown;
+/**
+ * The JSON Schema of the file as people write it: `ref` with shared parts as definitions, for publication,
+ * `inline` with everything in its place, for walking.
+ */
+export const scenarioJsonSchema = (reused: "ref" | "inline"): unknown =>
+  z.toJSONSchema(SCENARIO_SCHEMA, { io: "input", target: "draft-2020-12", reused });

@@ -98,10 +98,14 @@ export interface QueryClass {
   readonly users: readonly string[];
   /** The planner's numbers with the class's own options; frozen, shared by all its queries. */
   readonly shape: RequestShape;
+  /** MT_DOP as the class asks for it, 0 when it does not. */
+  readonly mtDop: number;
+  /** Whether the executor fragments have as many instances as MT_DOP says; false when the file lists them. */
+  readonly instancesFollowMtDop: boolean;
   /** The client's query options by upper-case name, REQUEST_POOL included if set that way. */
   readonly options: Readonly<Record<string, string>>;
   readonly uses: Use;
-  /** From admission to the last row, on an idle cluster with its peak granted. */
+  /** From admission to the last row, on an idle cluster with its peak granted. Live, operators take what they take. */
   readonly duration: Distribution;
   /** The client gives up so long after it submitted, waiting or running; null: never. */
   readonly cancelAfter: Distribution | null;
@@ -109,14 +113,14 @@ export interface QueryClass {
   readonly statement: string;
 }
 
-/** What one fragment instance does with memory on one host. */
+/** What a query does with memory on one host, shared evenly by its fragment instances there. */
 export type Use =
   | {
       readonly kind: "footprint";
       /** Bytes at the peak, per host. */
       readonly peak: Distribution;
       readonly profile: FootprintProfile;
-      /** Other peaks on some hosts (skew): host name -> factor on the peak. */
+      /** Other peaks on some hosts (skew): address -> factor on the peak. */
       readonly skew: Readonly<Record<string, number>>;
       /** Whether it can go on with less by writing to scratch. */
       readonly spillable: boolean;

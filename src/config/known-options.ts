@@ -1,0 +1,76 @@
+/**
+ * Names of Impala's query options and start flags that mean something here. Others exist in the product; a
+ * scenario that sets one of those gets an error with the nearest name rather than silence.
+ */
+
+export const QUERY_OPTIONS: readonly string[] = [
+  "REQUEST_POOL",
+  "MEM_LIMIT",
+  "MEM_LIMIT_EXECUTORS",
+  "MEM_LIMIT_COORDINATORS",
+  "MAX_MEM_ESTIMATE_FOR_ADMISSION",
+  "BUFFER_POOL_LIMIT",
+  "THREAD_RESERVATION_LIMIT",
+  "THREAD_RESERVATION_AGGREGATE_LIMIT",
+  "ENABLE_TRIVIAL_QUERY_FOR_ADMISSION",
+  "MT_DOP",
+  "SCRATCH_LIMIT",
+  "DEFAULT_SPILLABLE_BUFFER_SIZE",
+  "MIN_SPILLABLE_BUFFER_SIZE",
+  "MAX_ROW_SIZE",
+  "DISABLE_UNSAFE_SPILLS",
+];
+
+export const FLAGS: readonly string[] = [
+  "queue_wait_timeout_ms",
+  "default_pool_max_requests",
+  "default_pool_mem_limit",
+  "default_pool_max_queued",
+  "disable_pool_max_requests",
+  "disable_pool_mem_limits",
+  "require_username",
+  "clamp_query_mem_limit_backend_mem_limit",
+  "use_dedicated_coordinator_estimates",
+  "balance_queries_across_executor_groups",
+  "admission_control_stale_topic_threshold_ms",
+  "cluster_membership_topic_id",
+  "default_query_options",
+  "blacklisting_enabled",
+  "expected_executor_group_sets",
+  "num_expected_executors",
+  "skip_resource_checking_on_last_executor_group_set",
+  "query_cpu_count_divisor",
+  "query_cpu_root_factor",
+  "injected_group_members_debug_only",
+  "disable_admission_control",
+  "statestore_heartbeat_frequency_ms",
+  "statestore_max_missed_heartbeats",
+  "statestore_subscriber_recovery_grace_period_ms",
+  "release_backend_states_delay_ms",
+  "batched_release_decay_factor",
+  "admission_thread_pool_size",
+  "max_admission_queue_size",
+  "admission_status_wait_time_ms",
+  "admission_status_retry_time_ms",
+  "admission_max_retry_time_s",
+  "admission_heartbeat_frequency_ms",
+  "cluster_membership_retained_removed_coords",
+  "enable_admission_service_mem_safeguard",
+  "disk_spill_compression_codec",
+  "disk_spill_punch_holes",
+];
+
+/** Set by a key of the scenario instead, which is what the remedy says. */
+export const FLAGS_SET_ELSEWHERE: Readonly<Record<string, string>> = {
+  fair_scheduler_allocation_path: "pools.fairScheduler",
+  llama_site_path: "pools.llamaSite",
+  statestore_priority_update_frequency_ms: "cluster.statestore.every",
+  mem_limit: "cluster.executors[].memory",
+  admission_control_slots: "cluster.executors[].slots",
+  max_concurrent_queries: "cluster.executors[].slots",
+  executor_groups: "cluster.executors[].executorGroup",
+  is_coordinator: "cluster.coordinators",
+  is_executor: "cluster.executors",
+  admission_service_host: "cluster.admission: admissiond",
+  scratch_dirs: "cluster.executors[].scratch",
+};

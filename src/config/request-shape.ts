@@ -1,0 +1,103 @@
+/**
+ * From a query class and the options in force to the shape that admission looks at (admission 1.1, 1.2).
+ *
+ * Made once for each combination that occurs (class, pool defaults, factor on the estimate) and shared by
+ * all queries that agree in it: a million queries a second cannot carry a million plans.
+ */
+import type { AdmissionOptions, FragmentShape, RequestShape } from "../core/admission/request.ts";
+import { DEFAULT_ADMISSION_OPTIONS } from "../core/admission/request.ts";
+import type { Bytes } from "../core/units.ts";
+import type { QueryClass } from "./scenario.ts";
+
+/** Query options by upper-case name, as written. */
+export type OptionTexts = Readonly<Record<string, string>>;
+
+export interface OptionsInForce {
+  /** Client's options over the pool's defaults (admission 1.2). */
+  readonly options: OptionTexts;
+  /** The pool's `max-mt-dop`; negative: no cap. */
+  readonly maxMtDop: number;
+  /** Factor on the planner's estimate: dropped statistics. */
+  readonly estimateFactor: number;
+}
+
+/** The class's shape under these options; `base` is the class's own, or that of a recorded request. */
+export function shapeUnder(queryClass: QueryClass, base: RequestShape, inForce: OptionsInForce): RequestShape {
+  const { options, maxMtDop, estimateFactor } = inForce;
+  const asked = queryClass.mtDop > 0 ? queryClass.mtDop : numberOption(options, "MT_DOP", 0);
+  const mtDop = maxMtDop >= 0 ? Math.min(asked, maxMtDop) : asked;
+  return freezeShape({
+    ...base,
+    perHostMemEstimate: scaled(base.perHostMemEstimate, estimateFactor),
+    dedicatedCoordMemEstimate: base.dedicatedCoordMemEstimate,
+    isTrivial: base.isTrivial && flagOption(options, "ENABLE_TRIVIAL_QUERY_FOR_ADMISSION", true),
+    fragments: queryClass.instancesFollowMtDop ? base.fragments.map((f) => withInstances(f, mtDop)) : base.fragments,
+    options: admissionOptions(options),
+  });
+}
+
+export function admissionOptions(options: OptionTexts): AdmissionOptions {
+  const defaults = DEFAULT_ADMISSION_OPTIONS;
+  return {
+    memLimit: bytesOption(options, "MEM_LIMIT"),
+    memLimitExecutors: bytesOption(options, "MEM_LIMIT_EXECUTORS"),
+    memLimitCoordinators: bytesOption(options, "MEM_LIMIT_COORDINATORS"),
+    maxMemEstimateForAdmission: bytesOption(options, "MAX_MEM_ESTIMATE_FOR_ADMISSION"),
+    bufferPoolLimit: bytesOption(options, "BUFFER_POOL_LIMIT"),
+    threadReservationLimit: numberOption(options, "THREAD_RESERVATION_LIMIT", defaults.threadReservationLimit),
+    threadReservationAggregateLimit: numberOption(
+      options,
+      "THREAD_RESERVATION_AGGREGATE_LIMIT",
+      defaults.threadReservationAggregateLimit,
+    ),
+    enableTrivialQueryForAdmission: flagOption(options, "ENABLE_TRIVIAL_QUERY_FOR_ADMISSION", true),
+  };
+}
+
+export function freezeShape(shape: RequestShape): RequestShape {
+  for (const fragment of shape.fragments) Object.freeze(fragment);
+  Object.freeze(shape.fragments);
+  Object.freeze(shape.options);
+  return Object.freeze(shape);
+}
+
+/** Options whose value is an amount of memory: a bare number is bytes, units are binary, 0 is "not set". */
+export const MEMORY_OPTIONS: readonly string[] = [
+  "MEM_LIMIT",
+  "MEM_LIMIT_EXECUTORS",
+  "MEM_LIMIT_COORDINATORS",
+  "MAX_MEM_ESTIMATE_FOR_ADMISSION",
+  "BUFFER_POOL_LIMIT",
+  "SCRATCH_LIMIT",
+  "DEFAULT_SPILLABLE_BUFFER_SIZE",
+  "MIN_SPILLABLE_BUFFER_SIZE",
+  "MAX_ROW_SIZE",
+];
+
+const MEMORY_UNITS: Readonly<Record<string, number>> = { "": 1, b: 1, k: 2 ** 10, m: 2 ** 20, g: 2 ** 30, t: 2 ** 40 };
+
+/** Null: not an amount of memory as Impala reads one in an option. */
+export function memoryOption(text: string): number | null {
+  const match = /^\s*(\d+(?:\.\d+)?)\s*(?:(b|[kmgt])b?)?\s*$/i.exec(text);
+  if (match === null) return null;
+  return Math.trunc(Number(match[1]) * MEMORY_UNITS[(match[2] ?? "").toLowerCase()]!);
+}
+
+const bytesOption = (options: OptionTexts, name: string): number => memoryOption(options[name] ?? "") ?? 0;
+
+function numberOption(options: OptionTexts, name: string, otherwise: number): number {
+  const text = options[name];
+  return text !== undefined && /^\s*-?\d+\s*$/.test(text) ? Number(text) : otherwise;
+}
+
+function flagOption(options: OptionTexts, name: string, otherwise: boolean): boolean {
+  const text = options[name]?.trim().toLowerCase();
+  if (text === "true" || text === "1") return true;
+  return text === "false" || text === "0" ? false : otherwise;
+}
+
+const withInstances = (f: FragmentShape, mtDop: number): FragmentShape =>
+  f.runsOn === "executors" ? { ...f, instancesPerHost: Math.max(1, mtDop) } : f;
+
+const scaled = (estimate: Bytes, factor: number): Bytes =>
+  factor === 1 ? estimate : (Math.round(estimate * factor) as Bytes);
