@@ -71,7 +71,7 @@ const MOST_TOLD = 5;
 
 /** All of the schema's complaints as one error; the first has the place, the others follow in its message. */
 export function schemaError(source: ScenarioSource, data: unknown, issues: readonly z.core.$ZodIssue[]): ConfigError {
-  const schema = scenarioJsonSchema("inline") as SchemaNode;
+  const schema = scenarioJsonSchema() as SchemaNode;
   const errors = issues
     .flatMap((issue) => plainIssues(issue, []))
     .map((issue) => explained(source, schema, data, issue))

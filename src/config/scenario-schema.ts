@@ -520,9 +520,6 @@ export type DistributionInput = Exclude<QueryClassInput["duration"], undefined>;
 export type RowsInput = z.output<z.ZodObject<typeof rowKeys>>;
 export type KeysInput = z.output<typeof keys>;
 
-/**
- * The JSON Schema of the file as people write it: `ref` with shared parts as definitions, for publication,
- * `inline` with everything in its place, for walking.
- */
-export const scenarioJsonSchema = (reused: "ref" | "inline"): unknown =>
-  z.toJSONSchema(SCENARIO_SCHEMA, { io: "input", target: "draft-2020-12", reused });
+/** The JSON Schema of the file as people write it. */
+export const scenarioJsonSchema = (): unknown =>
+  z.toJSONSchema(SCENARIO_SCHEMA, { io: "input", target: "draft-2020-12" });
