@@ -248,3 +248,10 @@ export const rejectionError = (pool: string, r: RejectReason): string =>
 /** What the client reads after a queue timeout (admission 5.6). */
 export const timeoutError = (timeoutMs: number, pool: string, r: QueueReason, details: string): string =>
   `Admission for query exceeded timeout ${timeoutMs}ms in pool ${pool}. Queued reason: ${queueReasonText(r)} Additional Details: ${details}`;
+
+/** Same rule and same figures: nothing new to tell. */
+export function sameReason(a: QueueReason, b: QueueReason): boolean {
+  if (a.rule !== b.rule) return false;
+  const [x, y] = [Object.entries(a), new Map<string, unknown>(Object.entries(b))];
+  return x.every(([key, value]) => y.get(key) === value);
+}

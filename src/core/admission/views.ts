@@ -1,0 +1,22 @@
+/**
+ * What the checks ask about the world: one pool's figures and one host's.
+ *
+ * Two implementations exist: a controller's own view, as old as the topic is, and the exact state over all
+ * controllers, which insight compares it with (insight 2.3).
+ */
+export interface PoolView {
+  readonly name: string;
+  /** Queued at this controller only. */
+  readonly localQueued: number;
+  readonly aggRunning: number;
+  readonly aggQueued: number;
+  /** max(agg_mem_reserved, local_mem_admitted): a maximum, not a sum (T-26). */
+  readonly effectiveMemReserved: number;
+}
+
+export interface HostsView {
+  /** max(mem_reserved, admitted by everybody known): `hostReserved(h)` of admission 4. */
+  memReservedOn(host: string): number;
+  /** `slotsInUse(h)` of admission 4. */
+  slotsInUseOn(host: string): number;
+}
