@@ -34,14 +34,15 @@ import {
   KIND_SUB,
   KIND_UNCLAIMED,
   type LedgerView,
-  MAX_POOLS,
   NONE,
   PAGE_CAPACITY,
   PAGE_FREE,
   PAGE_FRESH,
   PAGES_AT,
   PAGES_IN_USE,
-  POOLS_0,
+  POOL_COUNT,
+  POOLS_AT,
+  poolReservedOf,
   ROOT,
   SCRATCH_BYTES,
   TRACKER_CAPACITY,
@@ -75,7 +76,7 @@ export function checkIdle(v: LedgerView): string[] {
   if (v.f64[TRACKERS_IN_USE] !== 1) broken.push(`I24 ${v.f64[TRACKERS_IN_USE]! - 1} trackers are open on an idle host`);
   zero(PAGES_IN_USE, "the number of pages in use");
   zero(SCRATCH_BYTES, "scratch");
-  for (let p = 0; p < MAX_POOLS; p++) zero(POOLS_0 + p, `pool ${p}'s reserved memory`);
+  for (let p = 0; p < v.f64[POOL_COUNT]!; p++) zero(v.f64[POOLS_AT]! + p, `pool ${p}'s reserved memory`);
   for (const [field, name] of [
     [F_RESERVATION, "root reservation"],
     [F_CHILD, "root child"],
@@ -170,8 +171,8 @@ function checkSums(v: LedgerView, live: readonly number[], say: Say): void {
     const sum = own + inSubs + get(v, t, F_MEM_OTHER) + (consumed.get(t) ?? 0);
     say(get(v, t, F_MEM_CONSUMED) === sum, `I5 consumption = own bytes + sum of children (${sum})`, t);
   }
-  for (let p = 0; p < MAX_POOLS; p++)
-    say(v.f64[POOLS_0 + p] === (pools.get(p) ?? 0), `7.2 pool ${p} counts its queries' shares`, ROOT);
+  for (let p = 0; p < v.f64[POOL_COUNT]!; p++)
+    if (poolReservedOf(v, p) !== (pools.get(p) ?? 0)) say(false, `7.2 pool ${p} counts its queries' shares`, ROOT);
   say(v.f64[SCRATCH_BYTES] === scratch, "I12 the host's scratch = sum over its queries", ROOT);
 }
 
@@ -195,7 +196,7 @@ function checkPages(v: LedgerView, live: readonly number[], say: Say): void {
   const walk = (head: number, owner: number): number => {
     let n = 0;
     for (let p = head; p !== NONE && n <= fresh; p = v.f64[links + p]!) {
-      say(p >= 0 && p < fresh && !seen.has(p), `I9 page ${p} is in exactly one place`, owner);
+      if (p < 0 || p >= fresh || seen.has(p)) say(false, `I9 page ${p} is in exactly one place`, owner);
       seen.add(p);
       n++;
     }

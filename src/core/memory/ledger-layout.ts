@@ -14,8 +14,8 @@
  *
  *   [8..31]                 host     free lists, counts, undo count (constants below)
  *   [UNDO_0 + 2k]           entry    word's place, its old value     filled before the word is written
- *   [POOLS_0 + p]           bytes    reserved here by pool p's queries (admission 7.2)
  *   [TRACKERS_0 + T t + f]  record   tracker t, field f              fields below
+ *   [poolsAt + p]           bytes    reserved here by pool p's queries (admission 7.2)
  *   [pagesAt + p]           link     next page of the list that page p is in
  *   [extraAt ...]                    whoever asked for extra words; laid out by core/memory/buffer-pool*.ts
  *
@@ -57,15 +57,14 @@ export const REFUSED = HEADER + 14;
 /** How often a dead owner's half-done step was rolled back. */
 export const ROLLBACKS = HEADER + 15;
 export const PAGES_AT = HEADER + 16;
-export const EXTRA_AT = HEADER + 17;
+export const POOLS_AT = HEADER + 17;
+export const POOL_COUNT = HEADER + 18;
+export const EXTRA_AT = HEADER + 19;
 
 /** One step writes at most this many logged words; more is a bug of the step. */
 export const UNDO_ENTRIES = 96;
 export const UNDO_0 = 32;
-export const POOLS_0 = UNDO_0 + 2 * UNDO_ENTRIES;
-/** Pools that can have queries on one host at a time; their numbers are given out by main. */
-export const MAX_POOLS = 256;
-export const TRACKERS_0 = POOLS_0 + MAX_POOLS;
+export const TRACKERS_0 = UNDO_0 + 2 * UNDO_ENTRIES;
 export const TRACKER_WORDS = 32;
 
 /** No record, no page. */
@@ -110,7 +109,7 @@ export const F_MEM_LIMIT = 11;
 export const F_MEM_CONSUMED = 12;
 export const F_MEM_PEAK = 13;
 export const F_MEM_OTHER = 14;
-/** Query: what POOLS_0 + pool holds for it now. */
+/** Query: what the pool's word holds for it now. */
 export const F_POOL_SHARE = 15;
 export const F_POOL = 16;
 /** Query: 1 while it executes here, then its limit counts for the pool; 0: its consumption does. */
@@ -155,6 +154,8 @@ export interface LedgerView {
 export interface LedgerSizes {
   /** Records of queries, instances and clients at the same time. 256 bytes each, when used. */
   readonly trackers: number;
+  /** Pools whose queries can come here; main numbers them from 0. */
+  readonly pools: number;
   /** Pages of the arena; 0 where nothing is really touched (virtual time). */
   readonly pages: number;
   /** f64 words at EXTRA_AT for a buffer pool. */
@@ -170,7 +171,8 @@ export interface HostMemory {
   readonly pageBytes: number;
 }
 
-const pagesAt = (sizes: LedgerSizes): number => TRACKERS_0 + sizes.trackers * TRACKER_WORDS;
+const poolsAt = (sizes: LedgerSizes): number => TRACKERS_0 + sizes.trackers * TRACKER_WORDS;
+const pagesAt = (sizes: LedgerSizes): number => poolsAt(sizes) + sizes.pools;
 const extraAt = (sizes: LedgerSizes): number => pagesAt(sizes) + sizes.pages;
 
 export const ledgerByteLength = (sizes: LedgerSizes): number => (extraAt(sizes) + sizes.extraWords) * 8;
@@ -214,6 +216,8 @@ export function createLedger(
   w[PAGE_FREE] = NONE;
   w[PAGE_BYTES] = host.pageBytes;
   w[PAGES_AT] = pagesAt(sizes);
+  w[POOLS_AT] = poolsAt(sizes);
+  w[POOL_COUNT] = sizes.pools;
   w[EXTRA_AT] = extraAt(sizes);
   w[at(ROOT, F_KIND)] = KIND_ROOT;
   w[at(ROOT, F_PARENT)] = NONE;
@@ -230,6 +234,9 @@ export const createLocalLedger = (sizes: LedgerSizes, host: HostMemory): LedgerV
 
 /** Place of a tracker's field. */
 export const at = (tracker: number, field: number): number => TRACKERS_0 + tracker * TRACKER_WORDS + field;
+
+/** Bytes that a pool has reserved on this host (admission 7.2). */
+export const poolReservedOf = (v: LedgerView, pool: number): number => v.f64[v.f64[POOLS_AT]! + pool]!;
 
 /** A tracker's field. The record must be in use. */
 export const get = (v: LedgerView, tracker: number, field: number): number => v.f64[at(tracker, field)]!;

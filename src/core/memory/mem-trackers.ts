@@ -24,7 +24,7 @@ import {
   KIND_QUERY,
   type LedgerView,
   NONE,
-  POOLS_0,
+  POOLS_AT,
 } from "./ledger-layout.ts";
 import { add, commit, put } from "./undo-log.ts";
 
@@ -112,6 +112,6 @@ export function settlePoolShare(v: LedgerView, query: number): void {
   const share = get(v, query, F_EXECUTING) === 1 && limit > 0 ? limit : get(v, query, F_MEM_CONSUMED);
   const change = share - get(v, query, F_POOL_SHARE);
   if (change === 0) return;
-  add(v, POOLS_0 + get(v, query, F_POOL), change);
+  add(v, v.f64[POOLS_AT]! + get(v, query, F_POOL), change);
   put(v, at(query, F_POOL_SHARE), share);
 }

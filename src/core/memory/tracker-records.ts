@@ -37,8 +37,8 @@ import {
   KIND_SUB,
   KIND_UNCLAIMED,
   type LedgerView,
-  MAX_POOLS,
   NONE,
+  POOL_COUNT,
   ROOT,
   SCRATCH_BYTES,
   SCRATCH_PEAK,
@@ -58,7 +58,7 @@ export type QueryIdParts = readonly [number, number, number, number];
 
 export interface QueryOnHost {
   readonly id: QueryIdParts;
-  /** Number that main gave the pool, 0 to MAX_POOLS - 1. */
+  /** Number that main gave the pool, from 0. */
   readonly pool: number;
   /** Enforced per-host limit (MEM-9); -1: none (R25). */
   readonly memLimit: MaxBytes;
@@ -72,7 +72,7 @@ export interface QueryOnHost {
 
 /** R16 (2). NONE when the ledger has no record left. */
 export function openQuery(v: LedgerView, q: QueryOnHost): number {
-  invariant(q.pool >= 0 && q.pool < MAX_POOLS, "a pool has a number below MAX_POOLS");
+  invariant(q.pool >= 0 && q.pool < v.f64[POOL_COUNT]!, "the ledger has a word for every pool");
   const t = open(v, KIND_QUERY, ROOT, ROOT, q.owner);
   if (t === NONE) return NONE;
   const w = v.f64;

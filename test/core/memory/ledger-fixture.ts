@@ -12,7 +12,7 @@ export interface LedgerOptions {
 
 export const ledger = (o: LedgerOptions = {}): LedgerView =>
   createLocalLedger(
-    { trackers: o.trackers ?? 16, pages: o.pages ?? 32, extraWords: 0 },
+    { trackers: o.trackers ?? 16, pages: o.pages ?? 32, pools: 8, extraWords: 0 },
     { bufferPoolLimit: (o.pool ?? 3200) as Bytes, processLimit: (o.processLimit ?? -1) as MaxBytes, pageBytes: 100 },
   );
 
@@ -22,5 +22,6 @@ export const query = (v: LedgerView, o: Partial<QueryOnHost> = {}): number =>
 /** A query with one instance and one client; gives the client. */
 export function client(v: LedgerView, o: Partial<QueryOnHost> = {}): number {
   const q = query(v, o);
-  return openClient(v, openInstance(v, q, 1, 1), 0, -1, 1);
+  const owner = o.owner ?? 1;
+  return openClient(v, openInstance(v, q, 1, owner), 0, -1, owner);
 }

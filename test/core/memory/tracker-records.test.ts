@@ -11,7 +11,7 @@ import {
   F_USED,
   get,
   NONE,
-  POOLS_0,
+  poolReservedOf,
   ROOT,
 } from "../../../src/core/memory/ledger-layout.ts";
 import { queryIdOf } from "../../../src/core/memory/refusal-text.ts";
@@ -98,18 +98,18 @@ describe("admission 7.2 what a pool has reserved on a host", () => {
     const v = ledger({ pool: 1000 * MiB });
     const c = client(v, { pool: 7, memLimit: (200 * MiB) as never });
     increaseReservation(v, c, 30 * MiB);
-    expect(v.f64[POOLS_0 + 7]).toBe(200 * MiB);
+    expect(poolReservedOf(v, 7)).toBe(200 * MiB);
     endExecution(v, get(v, get(v, c, F_PARENT), F_PARENT));
-    expect(v.f64[POOLS_0 + 7]).toBe(30 * MiB);
+    expect(poolReservedOf(v, 7)).toBe(30 * MiB);
     expect(checkLedger(v)).toEqual([]);
   });
 
   test("without a limit always its consumption", () => {
     const v = ledger();
     const c = client(v, { pool: 7 });
-    expect(v.f64[POOLS_0 + 7]).toBe(0);
+    expect(poolReservedOf(v, 7)).toBe(0);
     increaseReservation(v, c, 30);
-    expect(v.f64[POOLS_0 + 7]).toBe(30);
+    expect(poolReservedOf(v, 7)).toBe(30);
   });
 });
 
