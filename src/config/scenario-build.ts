@@ -236,7 +236,7 @@ function buildClass(name: string, index: number, q: QueryClassInput, names: Name
   return {
     name,
     index,
-    requestedPool: q.pool ?? "",
+    requestedPool: q.pool ?? options.REQUEST_POOL ?? "",
     users: typeof q.user === "string" ? [q.user] : q.user,
     shape: freezeShape(shape),
     mtDop: q.mtDop ?? 0,

@@ -380,7 +380,7 @@ const arrival = z
       .describe("With rate: factor for each hour of the day, 24 numbers, or a sine with a swing.")
       .optional(),
     every: time("Fixed distance between two arrivals.").optional(),
-    clients: count("Closed loop: so many clients that ask, wait for the answer, think, and ask again.").optional(),
+    clients: count("Closed loop: so many clients that think, ask, wait for the answer, and think again.").optional(),
     think: timeOrDistribution("With clients: pause between answer and next question.").optional(),
     requests: count("With clients: so many requests of each client.").optional(),
     trace: words(

@@ -210,7 +210,7 @@ export type Arrival =
   | (ArrivalCommon & { readonly kind: "every"; readonly every: Millis; readonly count: number })
   /** Poisson; per second, times the day's factor of the hour. */
   | (ArrivalCommon & { readonly kind: "rate"; readonly perSecond: number; readonly day: readonly number[] | null })
-  /** Each client asks, waits for the answer, thinks, asks again. */
+  /** Each client thinks, asks, waits for the answer, thinks again. */
   | (ArrivalCommon & {
       readonly kind: "clients";
       readonly clients: number;

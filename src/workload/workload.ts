@@ -9,7 +9,10 @@
 import type { AdmissionRequest } from "../core/admission/request.ts";
 import type { Instant, Millis } from "../core/units.ts";
 
-/** One attempt, as it reaches its controller. */
+/**
+ * One attempt, as it reaches its controller. An object with getters: what goes to another thread is
+ * `plainRequest` of it.
+ */
 export interface Submission extends AdmissionRequest {
   /** 0, 1, 2, ... in the order in which submissions were taken. */
   readonly sequence: number;
@@ -33,8 +36,6 @@ export interface Submission extends AdmissionRequest {
   readonly peak: number;
   /** The client gives up at this moment; Infinity: never. */
   readonly cancelAt: Instant;
-  /** Where the workload remembers whose turn it was; nobody else's business. */
-  readonly origin: unknown;
 }
 
 export type Ending = "finished" | "failed" | "rejected" | "timedOut" | "cancelled" | "unresolved";
