@@ -27,6 +27,8 @@ export interface QueryFacts {
   readonly firstIntended: number;
   /** 1 for the first try of an intention. */
   readonly attempt: number;
+  /** Formatted when read. */
+  readonly queryId: string;
 }
 
 export interface RunObserver {
@@ -39,7 +41,8 @@ export interface RunObserver {
   /** `waited`: time in the queue, 0 unless the path is `fromQueue`. `cluster`: what the pool is charged (MEM-10). */
   admitted(at: number, q: QueryFacts, path: AdmissionPath, waited: number, cluster: number): void;
   rejected(at: number, q: QueryFacts, reason: RejectReason, waited: number, fromQueue: boolean): void;
-  timedOut(at: number, q: QueryFacts, waited: number): void;
+  /** `reason`: the last one of a real attempt, or the initial one (T-7). */
+  timedOut(at: number, q: QueryFacts, waited: number, reason: QueueReason): void;
   cancelled(at: number, q: QueryFacts, waited: number, wasQueued: boolean): void;
   /** Written to scratch on all hosts together. */
   spilled(at: number, q: QueryFacts, bytes: number): void;
