@@ -29,7 +29,7 @@ export interface AdmitCheck {
 /** The first check that fails, in the product's order; null: admit. */
 export function whyNotNow(check: AdmitCheck): QueueReason | null {
   return (
-    queueNotEmpty(check) ?? tooManyRunning(check) ?? slotsTaken(check) ?? poolMemoryTaken(check) ?? afterPool(check)
+    queueNotEmpty(check) ?? tooManyRunning(check) ?? slotsMissing(check) ?? poolMemoryTaken(check) ?? afterPool(check)
   );
 }
 
@@ -38,7 +38,7 @@ export function allThatFails(check: AdmitCheck): QueueReason[] {
   const found: (QueueReason | null)[] = [
     queueNotEmpty(check),
     tooManyRunning(check),
-    slotsTaken(check),
+    slotsMissing(check),
     poolMemoryTaken(check),
     hostMemoryTaken(check),
     reservationTooLarge(check),
@@ -65,9 +65,11 @@ function tooManyRunning({ pool, config, stale }: AdmitCheck): QueueReason | null
 export const isSlotExempt = (group: string, pool: string): boolean =>
   group === DEFAULT_GROUP || (group === EMPTY_GROUP && pool === DEFAULT_POOL);
 
-/** ADM-3. */
-export function slotsTaken({ pool, hosts, schedule }: AdmitCheck): QueueReason | null {
-  if (isSlotExempt(schedule.group, pool.name)) return null;
+/** ADM-3, where slots count at all. */
+const slotsMissing = (check: AdmitCheck): QueueReason | null =>
+  isSlotExempt(check.schedule.group, check.pool.name) ? null : slotsTaken(check);
+
+export function slotsTaken({ hosts, schedule }: AdmitCheck): QueueReason | null {
   const full = firstBackendWithoutSlots(schedule, hosts);
   return full === null ? null : slotReason(full, hosts);
 }
@@ -86,7 +88,7 @@ const slotReason = (b: ScheduledBackend, hosts: HostsView): QueueReason => ({
 });
 
 /** ADM-4; an unlimited pool is checked neither here nor on its hosts (T-15). */
-function poolMemoryTaken({ pool, memory, config, stale }: AdmitCheck): QueueReason | null {
+export function poolMemoryTaken({ pool, memory, config, stale }: AdmitCheck): QueueReason | null {
   const limit = config.maxMemResources;
   if (isUnlimited(limit) || pool.effectiveMemReserved + memory.cluster <= limit) return null;
   const available = Math.max(0, limit - pool.effectiveMemReserved) as Bytes;
@@ -108,7 +110,7 @@ export function hostMemoryTaken({ hosts, schedule, memory, config, stale }: Admi
 }
 
 /** ADM-6: can't fail right after REJ-B2b, which asks the same; kept because the product asks again. */
-function reservationTooLarge({ schedule, memory, config, pool }: AdmitCheck): QueueReason | null {
+export function reservationTooLarge({ schedule, memory, config, pool }: AdmitCheck): QueueReason | null {
   if (isUnlimited(config.maxMemResources) || schedule.shape.options.bufferPoolLimit > 0) return null;
   const above = reservationAboveLimit(memory, schedule, pool.name);
   return above === null ? null : { rule: "ADM-6", ...above };

@@ -72,7 +72,6 @@ export class AdmissionController {
   #numMarked = 0;
   /** Grows whenever an attempt from a queue could end differently than the one before. */
   #changes = 0;
-  #loadsChanged = false;
   /** Some entry told of heavy queries; until then there is nothing to look through for details. */
   #knowsConsumers = false;
   #lastPool: Pool | null = null;
@@ -189,6 +188,7 @@ export class AdmissionController {
     }
     const q = new AdmissionQuery(request, pool, config, rootConfig, now);
     q.tracksUser = hasQuotas(config) || hasQuotas(rootConfig);
+    q.localBlacklist = this.#membership.blacklisted;
     this.#known.set(request.queryId, q);
     return q;
   }
@@ -382,23 +382,13 @@ export class AdmissionController {
     q.decidedAt = now;
     chargeBackends(q, this.#book);
     pool.stats.admit(plan.memory.cluster, q.isTrivial);
-    if (q.tracksUser && path !== "fromQueue") this.#countUser(q);
+    if (q.tracksUser && path !== "fromQueue") pool.stats.countUser(q.request.user);
     this.#mark(pool);
     this.#changes++;
     if (plan.gauge !== null) q.groupLoad = ++plan.gauge.value;
-    q.timeSinceUpdate = now - this.#lastUpdate;
+    q.timeSinceUpdate = now - Math.max(0, this.#lastUpdate);
     q.staleAge = this.staleAge(now);
     this.#runningOf(q.request.coordinator).push(q);
-  }
-
-  #countUser(q: AdmissionQuery): void {
-    q.pool.stats.countUser(q.request.user);
-    this.#loadsChanged = true;
-  }
-
-  #uncountUser(q: AdmissionQuery): void {
-    q.pool.stats.uncountUser(q.request.user);
-    this.#loadsChanged = true;
   }
 
   /** 5.1: neither wakes the dequeue thread nor marks the pool (T-35). */
@@ -410,7 +400,7 @@ export class AdmissionController {
     q.queuedAt = now;
     q.timeout = this.timeoutFor(q.config);
     q.pool.stats.queue();
-    if (q.tracksUser) this.#countUser(q);
+    if (q.tracksUser) q.pool.stats.countUser(q.request.user);
     q.pool.queue.push(q);
     if (this.options.dropsSchedulesWhenQueued) q.plans = null;
   }
@@ -505,7 +495,7 @@ export class AdmissionController {
   /** Out of the queue without running. */
   #leave(q: AdmissionQuery, state: "rejected" | "timedOut" | "cancelled", now: Instant): void {
     // T-28: the product never gives the place in the user's quota back here.
-    if (this.options.repaired && q.tracksUser) this.#uncountUser(q);
+    if (this.options.repaired && q.tracksUser) q.pool.stats.uncountUser(q.request.user);
     this.#end(q, state, now);
     this.#noticed(q, now);
   }
@@ -636,7 +626,7 @@ export class AdmissionController {
     q.state = "released";
     q.peak = peak;
     pool.stats.releaseQuery(peak, q.isTrivial);
-    if (q.tracksUser) this.#uncountUser(q);
+    if (q.tracksUser) pool.stats.uncountUser(q.request.user);
     this.#lowerGauge(q);
     this.#runningOf(q.request.coordinator).remove(q);
     this.#known.delete(q.id);
@@ -730,16 +720,18 @@ export class AdmissionController {
         stats.countedMemReserved = stats.localMemReserved;
         this.#changes++;
       }
-      if (stats.updateAggregates()) this.#loadsChanged = true;
+      stats.updateAggregates();
     }
     this.#book.settle(deleted);
-    if (this.#loadsChanged) this.#sumRootLoads();
+    if (this.#poolsInOrder.some((p) => p.stats.loadsChanged)) this.#sumRootLoads();
   }
 
   #sumRootLoads(): void {
-    this.#loadsChanged = false;
     this.#rootLoads.clear();
-    for (const { stats } of this.#poolsInOrder) this.#rootLoads.add(stats.aggLoads.entries());
+    for (const { stats } of this.#poolsInOrder) {
+      this.#rootLoads.add(stats.aggLoads.entries());
+      stats.loadsChanged = false;
+    }
   }
 
   /** hot: bench/decision. Null: fresh; -1: no update ever; else the age in ms (7.6). Decides nothing (T-36). */

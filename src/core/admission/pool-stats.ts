@@ -65,7 +65,9 @@ export class PoolStats implements PoolView {
 
   aggMemReserved = 0;
   readonly aggLoads = new UserLoads();
+  /** Remote loads changed, so `aggLoads` must be summed anew; and it changed since the root's loads were summed. */
   #loadsAreOld = false;
+  loadsChanged = false;
 
   /** Counters since the start or the last reset. */
   totalAdmitted = 0;
@@ -108,13 +110,21 @@ export class PoolStats implements PoolView {
   }
 
   countUser(user: string): void {
+    this.loadsChanged = true;
     this.aggLoads.increment(user);
     this.localLoads.increment(user);
   }
 
   uncountUser(user: string): void {
+    this.loadsChanged = true;
     this.aggLoads.decrement(user);
     this.localLoads.decrement(user);
+  }
+
+  /** For tests of the aggregation: own loads as if so many were queued or running. */
+  setLocalLoad(user: string, load: number): void {
+    this.localLoads.set(user, load);
+    this.#loadsAreOld = true;
   }
 
   /** hot: bench/decision */
@@ -187,15 +197,15 @@ export class PoolStats implements PoolView {
     if (figures.userLoads.size > 0) this.#loadsAreOld = true;
   }
 
-  /** What 7.4 recomputes after an update: reserved memory and user loads. True when loads may have changed. */
-  updateAggregates(): boolean {
+  /** What 7.4 recomputes after an update: reserved memory and user loads. */
+  updateAggregates(): void {
     this.aggMemReserved = this.#remoteReserved + this.localMemReserved;
-    if (!this.#loadsAreOld) return false;
+    if (!this.#loadsAreOld) return;
     this.#loadsAreOld = false;
+    this.loadsChanged = true;
     this.aggLoads.clear();
     for (const figures of this.#remote.values()) this.aggLoads.add(figures.userLoads);
     this.aggLoads.add(this.localLoads.entries());
-    return true;
   }
 
   /** Takes over what the host says; true when the reservation moved, which marks the pool (admission 7.3). */

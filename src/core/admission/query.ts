@@ -25,6 +25,7 @@ export type QueryState = "deciding" | "queued" | "running" | "rejected" | "timed
 export const NO_DETAILS = "Not Applicable";
 
 const NO_TIME = -1 as Instant;
+const NOBODY: readonly string[] = [];
 
 export class AdmissionQuery {
   request: AdmissionRequest;
@@ -67,6 +68,8 @@ export class AdmissionQuery {
   memory: MemoryToAdmit | null = null;
   groupLoad = 0;
   staleAge: StaleAge = null;
+  /** The coordinator's own blacklist on submission (profile key `Blacklisted Executors`). */
+  localBlacklist: readonly string[] = NOBODY;
   timeSinceUpdate = 0;
 
   /** Schedule positions already released, null while none is; and how many are still held. */
