@@ -13,7 +13,7 @@ import { groupTable } from "../../../src/config/user-groups.ts";
 import type { PoolConfig } from "../../../src/core/pool-config.ts";
 import type { FamilyRunner, Vector, Verdict } from "../family.ts";
 
-export const runPoolConfig: FamilyRunner = (vector, dir) => {
+export const run: FamilyRunner = (vector, dir) => {
   const kind: string = vector.input.query.kind;
   if (kind === "resolve") return resolveVector(vector, dir);
   if (kind === "access") return accessVector(vector, dir);

@@ -8,7 +8,7 @@ import { openPoolDirectory } from "../../../src/config/pool-directory.ts";
 import { effectiveOptions } from "../../../src/config/query-options.ts";
 import type { FamilyRunner } from "../family.ts";
 
-export const runQueryOptions: FamilyRunner = (vector, dir) => {
+export const run: FamilyRunner = (vector, dir) => {
   const { config_files, pool, process_defaults } = vector.input;
   const { connection_open_options, connection_options, statement_options } = vector.input;
   const directory = openPoolDirectory({
