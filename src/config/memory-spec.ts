@@ -23,7 +23,8 @@ export function parseMemorySpec(text: string): MemorySpec | null {
   const withUnit = /^\s*([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[+-]?[0-9]+)?)\s*([kmgt])b?$/i.exec(text);
   if (withUnit !== null) return bytesOf(Number(withUnit[1]) * (UNITS[(withUnit[2] ?? "").toLowerCase()] ?? 1));
   const plain = /^\s*([+-]?[0-9]+)\s*b?$/i.exec(text);
-  return plain === null ? null : bytesOf(Number(plain[1]));
+  // Without unit it is an int64, and beyond that no number at all.
+  return plain === null || Math.abs(Number(plain[1])) >= 2 ** 63 ? null : bytesOf(Number(plain[1]));
 }
 
 function bytesOf(size: number): MemorySpec | null {

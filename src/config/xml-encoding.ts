@@ -30,7 +30,7 @@ function byteOrderMark(b: Uint8Array): { readonly encoding: string | null; reado
 function declaredEncoding(body: Uint8Array, mark: string | null): string | null {
   const head = body.subarray(0, 400);
   const text = mark?.startsWith("utf-16") ? new TextDecoder(mark).decode(head) : latin1(head);
-  return /^<\?xml[^>]*?\sencoding\s*=\s*["']([A-Za-z][A-Za-z0-9._-]*)["']/.exec(text)?.[1] ?? null;
+  return /^<\?xml(?=[ \t\r\n])[^>]*?\sencoding\s*=\s*["']([A-Za-z][A-Za-z0-9._-]*)["']/.exec(text)?.[1] ?? null;
 }
 
 function decodeStrictly(body: Uint8Array, encoding: string, file: string): string {

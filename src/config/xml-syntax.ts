@@ -42,9 +42,8 @@ export const MAX_DEPTH = 1000;
 const MAX_EXPANSIONS = 64_000;
 const MAX_EXPANDED_SIZE = 50_000_000;
 
-const NAME_START =
-  ":A-Z_a-z\\u00C0-\\u00D6\\u00D8-\\u00F6\\u00F8-\\u02FF\\u0370-\\u037D\\u037F-\\u1FFF\\u200C\\u200D\\u2070-\\u218F\\u2C00-\\u2FEF\\u3001-\\uD7FF\\uF900-\\uFDCF\\uFDF0-\\uFFFD\\u{10000}-\\u{EFFFF}";
-const NAME = new RegExp(`[${NAME_START}][${NAME_START}.0-9\\u00B7\\u0300-\\u036F\\u203F\\u2040-]*`, "uy");
+// Java's parser goes by the fourth edition of XML: letters, not everything that later editions let in.
+const NAME = /[:_\p{L}\p{Nl}][:_\-.\p{L}\p{Nl}\p{Nd}\p{M}\u00B7]*/uy;
 const SPACE = /[ \t\n]+/y;
 const NOT_XML_CHARACTER = /[^\t\n\r\u0020-\uD7FF\uE000-\uFFFD\u{10000}-\u{10FFFF}]/u;
 const CHARACTER_REFERENCE = /&#(?:x([0-9a-fA-F]+)|([0-9]+));/y;
@@ -52,7 +51,9 @@ const XML_DECLARATION =
   /<\?xml[ \t\n]+version[ \t\n]*=[ \t\n]*(?:"([^"]*)"|'([^']*)')(?:[ \t\n]+encoding[ \t\n]*=[ \t\n]*(?:"[A-Za-z][\w.-]*"|'[A-Za-z][\w.-]*'))?(?:[ \t\n]+standalone[ \t\n]*=[ \t\n]*(?:"(?:yes|no)"|'(?:yes|no)'))?[ \t\n]*\?>/y;
 /** Name, type, then a default value unless `#REQUIRED` or `#IMPLIED`. */
 const ATTRIBUTE_DEFINITION =
-  /([^ \t\n>]+)[ \t\n]+([A-Z]+|(?:NOTATION[ \t\n]+)?\([^)]*\))[ \t\n]+(?:#REQUIRED|#IMPLIED|(?:#FIXED[ \t\n]+)?(?:"([^"<]*)"|'([^'<]*)'))/y;
+  /([^ \t\n>"'<]+)[ \t\n]+(CDATA|IDREFS?|ID|ENTITY|ENTITIES|NMTOKENS?|(?:NOTATION[ \t\n]+)?\([^)]*\))[ \t\n]+(?:#REQUIRED|#IMPLIED|(?:#FIXED[ \t\n]+)?(?:"([^"<]*)"|'([^'<]*)'))/y;
+const ELEMENT_DECLARATION = /<!ELEMENT[ \t\n]+[^ \t\n<>("']+[ \t\n]+(?:EMPTY|ANY|\([^<>"']*\)[?*+]?)[ \t\n]*>/y;
+/** To the `>` that is not inside quotes. */
 const DECLARATION = /(?:"[^"]*"|'[^']*'|[^"'>])*>/y;
 export const PREDEFINED_ENTITIES: ReadonlyMap<string, string> = new Map([
   ["lt", "<"],
@@ -142,6 +143,8 @@ class Checker {
       this.#misc("prolog");
     }
     if (this.#pos >= this.#text.length) this.#fail(this.#words("Premature end of file.", "Unexpected EOF in prolog"));
+    if (!/^<[:_\p{L}\p{Nl}]/u.test(this.#text.slice(this.#pos, this.#pos + 3)))
+      this.#fail("The markup in the document preceding the root element must be well-formed.");
     this.#content(null);
     this.#misc("trailing section");
     if (this.#pos < this.#text.length) this.#afterRoot();
@@ -358,25 +361,33 @@ class Checker {
     }
   }
 
+  /** Java compares with the name it expects and then wants the `>`, so `</queuex>` is a `</queue` without one. */
   #endTag(open: OpenElement[]): void {
     const offset = this.#pos;
     this.#pos += 2;
-    const name = this.#name("The content of elements must consist of well-formed character data or markup.");
     const last = open.pop();
     if (last === undefined) this.#failAt(offset, "XML document structures must start and end within the same entity.");
-    if (last.name !== name)
-      this.#failAt(
-        offset,
-        this.#words(
-          `The element type "${last.name}" must be terminated by the matching end-tag "</${last.name}>".`,
-          `Unexpected close tag </${name}>; expected </${last.name}>.`,
-        ),
-        last,
-      );
+    if (!this.#at(last.name)) this.#wrongEndTag(offset, last);
+    this.#pos += last.name.length;
+    if (this.#dialect === "woodstox" && this.#nameContinues()) this.#wrongEndTag(offset, last);
     this.#skipSpace();
-    if (!this.#at(">")) this.#fail(`The end-tag for element type "${name}" must end with a '>' delimiter.`);
+    if (!this.#at(">")) this.#fail(`The end-tag for element type "${last.name}" must end with a '>' delimiter.`);
     this.#pos++;
     for (const prefix of last.declares) this.#shared.prefixes.set(prefix, (this.#shared.prefixes.get(prefix) ?? 1) - 1);
+  }
+
+  #wrongEndTag(offset: number, expected: OpenElement): never {
+    const found = /<\/([^\s<>/]*)/y;
+    found.lastIndex = offset;
+    const name = found.exec(this.#text)?.[1] ?? "";
+    return this.#failAt(
+      offset,
+      this.#words(
+        `The element type "${expected.name}" must be terminated by the matching end-tag "</${expected.name}>".`,
+        `Unexpected close tag </${name}>; expected </${expected.name}>.`,
+      ),
+      expected,
+    );
   }
 
   #cdata(): void {
@@ -488,7 +499,8 @@ class Checker {
       else if (this.#at("%")) this.#parameterReference();
       else if (this.#at("<!ENTITY")) this.#entityDeclaration();
       else if (this.#at("<!ATTLIST")) this.#attributeList();
-      else if (this.#at("<!ELEMENT") || this.#at("<!NOTATION")) this.#skipDeclaration();
+      else if (this.#at("<!ELEMENT")) this.#skipDeclaration(ELEMENT_DECLARATION);
+      else if (this.#at("<!NOTATION")) this.#skipDeclaration(DECLARATION);
       else
         this.#fail(
           "The markup declarations contained or pointed to by the document type declaration must be well-formed.",
@@ -535,7 +547,7 @@ class Checker {
     );
     if (this.#at("SYSTEM") || this.#at("PUBLIC")) {
       if (!isParameter && !this.#shared.entities.has(name)) this.#shared.external.add(name);
-      this.#skipDeclaration();
+      this.#skipDeclaration(DECLARATION);
       return;
     }
     const quote = this.#text[this.#pos];
@@ -590,10 +602,10 @@ class Checker {
     this.#pos++;
   }
 
-  /** To the `>` that is not inside quotes. */
-  #skipDeclaration(): void {
-    DECLARATION.lastIndex = this.#pos;
-    const found = DECLARATION.exec(this.#text);
+  /** Content models are not looked into: nothing is validated against them. */
+  #skipDeclaration(pattern: RegExp): void {
+    pattern.lastIndex = this.#pos;
+    const found = pattern.exec(this.#text);
     if (found === null)
       this.#fail(
         "The markup declarations contained or pointed to by the document type declaration must be well-formed.",
@@ -622,6 +634,10 @@ class Checker {
   #nameIsNext(): boolean {
     NAME.lastIndex = this.#pos;
     return NAME.test(this.#text);
+  }
+
+  #nameContinues(): boolean {
+    return /[:_\-.\p{L}\p{Nd}]/u.test(this.#text[this.#pos] ?? "");
   }
 
   #name(otherwise: string): string {
