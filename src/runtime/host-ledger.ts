@@ -16,9 +16,7 @@ import {
   F_SCRATCH,
   F_USED,
   get,
-  HOST_LOST,
-  HOST_STATE,
-  HOST_UP,
+  HOST_EPOCH,
   KIND_CLIENT,
   KIND_FREE,
   KIND_QUERY,
@@ -72,17 +70,14 @@ export class HostLedger {
     return this.runSoon(copyOf);
   }
 
-  get isLost(): boolean {
-    return Atomics.load(this.view.i32, HOST_STATE) === HOST_LOST;
+  /** Even: the host is up; odd: it is lost. */
+  get epoch(): number {
+    return Atomics.load(this.view.i32, HOST_EPOCH);
   }
 
-  /** Only main calls these two. */
-  markLost(): void {
-    Atomics.store(this.view.i32, HOST_STATE, HOST_LOST);
-  }
-
-  markUp(): void {
-    Atomics.store(this.view.i32, HOST_STATE, HOST_UP);
+  /** The host is lost, or joins again. Only main calls this. */
+  nextEpoch(): void {
+    Atomics.add(this.view.i32, HOST_EPOCH, 1);
   }
 
   /**

@@ -7,7 +7,7 @@
  *
  *   words                   unit     written by                      how
  *   i32[0] LOCK             state    threads of this host, main      Atomics only; states in runtime/host-lock.ts
- *   i32[1] HOST_STATE       state    main                            Atomics only; UP 0, LOST 1
+ *   i32[1] HOST_EPOCH       count    main                            Atomics only; even: the host is up, odd: lost
  *   i32[2..15]                       nobody                          fills the lock's cache line
  *
  *   everything below is f64, written by the lock's holder, plain, only under the lock
@@ -26,11 +26,11 @@ import { fail } from "../assert.ts";
 import type { Bytes, MaxBytes } from "../units.ts";
 
 export const LOCK = 0;
-export const HOST_STATE = 1;
-
-/** Values of HOST_STATE. Only main moves it: UP -> LOST when the host dies, LOST -> UP when it joins again. */
-export const HOST_UP = 0;
-export const HOST_LOST = 1;
+/**
+ * Moved on by main alone, when the host dies and when it joins again. An instance that was sent to an earlier life of
+ * the host finds another epoch and does not start.
+ */
+export const HOST_EPOCH = 1;
 
 const HEADER = 8;
 /** How many undo entries count: 0 between two steps, and the ledger is then consistent. */

@@ -50,7 +50,7 @@ export function refusalText(v: LedgerView, r: Refusal, backend: string): string 
   }
 }
 
-const INCREASE_FAILED = "Could not allocate memory while trying to increase reservation.";
+export const INCREASE_FAILED = "Could not allocate memory while trying to increase reservation.";
 
 function reservationText(v: LedgerView, r: Refusal): string {
   const label = r.tracker === ROOT ? "Process" : labelOf(v, r.tracker);
@@ -89,6 +89,21 @@ export const SPILLING_DISABLED =
 /** S5 (2). */
 export const scratchLimitText = (limit: number, backend: string): string =>
   `Scratch space limit of ${limit} bytes exceeded for query while spilling data to disk on backend ${backend}.`;
+
+/** S5 (5), code 101: no directory took it, for these reasons. */
+export const scratchFailedText = (
+  dirs: string,
+  backend: string,
+  onHost: number,
+  ofQuery: number,
+  why: string,
+): string =>
+  `Could not create files in any configured scratch directories (--scratch_dirs=${dirs}) on backend '${backend}'. ${prettyBytes(onHost)} of scratch is currently in use by this Impala Daemon (${prettyBytes(ofQuery)} by this query). See logs for previous errors that may have prevented creating or writing scratch files.\n${why}`;
+/** S11, codes 102 and 118. */
+export const readTruncatedText = (path: string): string =>
+  `Error reading ${path}: the file is shorter than what was written to it`;
+export const readVerifyText = (path: string, offset: number, backend: string): string =>
+  `Error reading from scratch file ${path} at offset ${offset} on backend ${backend}: verification of the data read back failed`;
 
 /** The MemTracker's name as it is printed. */
 export function labelOf(v: LedgerView, t: number): string {

@@ -1,0 +1,161 @@
+/**
+ * One executor thread: carries the fragment instances of several hosts, none of which ever waits inside it.
+ *
+ * An instance is an appointment between its steps, so a thread holds thousands at a time and piscina's task (one
+ * query's instances here) stays open without holding the thread. What they tell is sent in batches, one message for
+ * everything that happened in one turn of the event loop.
+ */
+import type { MessagePort } from "node:worker_threads";
+import { expose } from "comlink";
+import { type Xoshiro128, xoshiroFor } from "../core/random.ts";
+import type { Instant } from "../core/units.ts";
+import { Arena } from "./arena.ts";
+import { nodeEndpoint } from "./comlink-endpoint.ts";
+import { EmulatedClock } from "./emulated-clock.ts";
+import { FragmentRun, type FragmentThread, type ThreadHost } from "./fragment-run.ts";
+import { openHostLedger } from "./host-ledger.ts";
+import type {
+  FleetSettings,
+  FragmentOrder,
+  Progress,
+  QueryOrder,
+  RefusalOrder,
+  ThreadControl,
+  ThreadStatus,
+  ThreadTask,
+} from "./protocol.ts";
+import { Timers } from "./timers.ts";
+
+export class ExecutorThread implements FragmentThread, ThreadControl {
+  readonly scratch: string;
+  readonly #settings: FleetSettings;
+  readonly #clock: EmulatedClock;
+  readonly #timers: Timers;
+  readonly #running = new Map<number, FragmentRun>();
+  /** Hosts this thread has had to do with, opened when first needed. */
+  readonly #hosts = new Map<number, ThreadHost>();
+  /** How many instances of a piscina task still run, and what ends the task. */
+  readonly #open = new Map<number, { left: number; readonly done: () => void }>();
+  #refusals: { readonly order: RefusalOrder; readonly dice: Xoshiro128 }[] = [];
+  #outbox: Progress[] = [];
+  #progress: MessagePort | null = null;
+  lockId = 0;
+
+  constructor(settings: FleetSettings) {
+    this.#settings = settings;
+    this.#clock = new EmulatedClock(settings.clock);
+    this.#timers = new Timers(this.#clock);
+    this.scratch = settings.scratch;
+  }
+
+  /** A piscina task; it is over when all its instances are. */
+  async perform(task: ThreadTask): Promise<void> {
+    if (task.kind === "attach") this.#attach(task);
+    else await this.#runAll(task.query, task.fragments);
+  }
+
+  #attach(task: Extract<ThreadTask, { kind: "attach" }>): void {
+    this.lockId = task.lockId;
+    this.#progress = task.progress;
+    const control: ThreadControl = {
+      cancel: (tasks) => this.cancel(tasks),
+      abandonHost: (host) => this.abandonHost(host),
+      refuse: (order) => this.refuse(order),
+      status: () => this.status(),
+      stall: (milliseconds) => this.stall(milliseconds),
+    };
+    expose(control, nodeEndpoint(task.control));
+  }
+
+  #runAll(query: QueryOrder, fragments: readonly FragmentOrder[]): Promise<void> {
+    return new Promise((done) => {
+      const group = { left: fragments.length, done };
+      const runs = fragments.map((f) => new FragmentRun(query, f, this.#host(f.host), this));
+      for (const run of runs) {
+        this.#running.set(run.order.task, run);
+        this.#open.set(run.order.task, group);
+      }
+      for (const run of runs) run.start();
+    });
+  }
+
+  // What instances ask of their thread
+
+  now(): Instant {
+    return this.#clock.now();
+  }
+
+  at(at: Instant, act: (now: Instant) => void): { cancel(): void } {
+    const appointment = this.#timers.at(at, act);
+    return { cancel: () => this.#timers.cancel(appointment) };
+  }
+
+  tell(progress: Progress): void {
+    if (this.#outbox.push(progress) === 1) setImmediate(() => this.#send());
+  }
+
+  denies(query: QueryOrder, fragment: FragmentOrder): boolean {
+    for (const { order, dice } of this.#refusals) {
+      if (order.host !== null && order.host !== fragment.host) continue;
+      if (order.queryClass !== null && order.queryClass !== query.queryClass) continue;
+      if (dice.uniform() < order.chance) return true;
+    }
+    return false;
+  }
+
+  ended(task: number): void {
+    this.#running.delete(task);
+    const group = this.#open.get(task);
+    this.#open.delete(task);
+    if (group !== undefined && --group.left === 0) group.done();
+  }
+
+  #send(): void {
+    const batch = this.#outbox;
+    this.#outbox = [];
+    this.#progress?.postMessage(batch);
+  }
+
+  #host(number: number): ThreadHost {
+    let host = this.#hosts.get(number);
+    if (host === undefined) {
+      const shared = this.#settings.hosts[number]!;
+      host = {
+        address: shared.address,
+        ledger: openHostLedger(shared.ledger, this.lockId),
+        arena: new Arena(shared.arena, shared.pageSize),
+      };
+      this.#hosts.set(number, host);
+    }
+    return host;
+  }
+
+  // The control line
+
+  cancel(tasks: readonly number[]): void {
+    for (const task of tasks) this.#running.get(task)?.cancel();
+  }
+
+  abandonHost(host: number): void {
+    for (const [task, run] of [...this.#running]) {
+      if (run.order.host !== host) continue;
+      run.abandon();
+      this.ended(task);
+    }
+  }
+
+  refuse(order: RefusalOrder): void {
+    this.#refusals = this.#refusals.filter(
+      (r) => r.order.host !== order.host || r.order.queryClass !== order.queryClass,
+    );
+    if (order.chance > 0) this.#refusals.push({ order, dice: xoshiroFor(order.seed, this.lockId, "refusals") });
+  }
+
+  status(): ThreadStatus {
+    return { running: this.#running.size, appointments: this.#timers.size };
+  }
+
+  stall(milliseconds: number): void {
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, milliseconds);
+  }
+}

@@ -1,0 +1,468 @@
+/**
+ * The executor hosts and the threads that carry them: starting, handing out fragments, faults, stopping.
+ *
+ * piscina owns the threads. A host belongs to one thread (its number modulo theirs), so that a thread's death is the
+ * death of its hosts and of no others, and all that goes to one thread at a time goes in one task. Control goes over
+ * comlink, numbers through each host's shared ledger; what instances tell comes back in batches.
+ *
+ *   host:  UP --lose--> LOST --(thread there again, books at zero)--> ready to join: UP
+ *
+ * Only this file makes these moves. When a host is lost, whatever of it was running ends at once with a clear reason,
+ * the dead owner's lock is broken, its half-done step rolled back, and everything it held is given back from its own
+ * records: no byte stays, whoever died where (I23).
+ */
+import { MessageChannel, type MessagePort, type Worker } from "node:worker_threads";
+import { type Remote, wrap } from "comlink";
+import { Piscina, queueOptionsSymbol } from "piscina";
+import type { BackendDescriptor } from "../core/cluster/backend.ts";
+import { checkIdle } from "../core/memory/ledger-checks.ts";
+import {
+  createLedger,
+  F_PEAK_RESERVATION,
+  get,
+  type HostMemory,
+  type LedgerSizes,
+  type LedgerView,
+  ledgerByteLength,
+  PAGE_CAPACITY,
+  PAGES_PEAK,
+  poolReservedOf,
+  ROOT,
+  SCRATCH_PEAK,
+} from "../core/memory/ledger-layout.ts";
+import type { Bytes } from "../core/units.ts";
+import { pageSizeFor } from "./arena.ts";
+import { nodeEndpoint } from "./comlink-endpoint.ts";
+import type { EmulatedClock } from "./emulated-clock.ts";
+import { giveBackOf, HostLedger } from "./host-ledger.ts";
+import { FIRST_THREAD_ID, MAIN_ID } from "./host-lock.ts";
+import {
+  type FleetSettings,
+  type FragmentError,
+  type FragmentOrder,
+  HOST_LOST_CODE,
+  type Progress,
+  type QueryOrder,
+  type RefusalOrder,
+  type SharedHost,
+  type ThreadControl,
+  type ThreadTask,
+} from "./protocol.ts";
+import { ScratchSpace } from "./scratch-space.ts";
+
+export interface FleetOptions {
+  readonly hosts: readonly HostSpec[];
+  readonly threads: number;
+  readonly clock: EmulatedClock;
+  /** Emulated bytes behind a real one. */
+  readonly memoryScale: number;
+  /** Pools whose queries can come. */
+  readonly pools: number;
+  /** Queries that one host can hold at a time. */
+  readonly queriesPerHost: number;
+  /** Where the run's scratch directory is made; left out: under the system's temporary directory. */
+  readonly scratchBase?: string;
+}
+
+export interface HostSpec {
+  readonly backend: BackendDescriptor;
+  readonly memory: Omit<HostMemory, "pageBytes">;
+}
+
+/** What happens in the fleet, told to its one owner. Calls come from the event loop, never from inside a call to us. */
+export interface FleetListener {
+  progress(batch: readonly Progress[]): void;
+  /** The host's instances have ended, with `progress` told for each. */
+  hostLost(host: number, why: string): void;
+  /** The host has a thread and an empty ledger again. */
+  hostReady(host: number): void;
+}
+
+/** Instances go to a thread in one message, but not more than this: a huge query must not hold the others up. */
+const RECORDS_PER_QUERY = 4;
+
+interface Host {
+  readonly number: number;
+  readonly spec: HostSpec;
+  readonly shared: SharedHost;
+  readonly ledger: HostLedger;
+  readonly thread: number;
+}
+
+interface Thread {
+  /** node's thread id, or -1 while there is none. */
+  workerId: number;
+  worker: Worker | null;
+  /** In locks and owner words; new for every thread that ever ran. */
+  lockId: number;
+  control: Remote<ThreadControl> | null;
+  ports: MessagePort[];
+  attached: Promise<void>;
+}
+
+interface OpenTask {
+  readonly host: number;
+  readonly thread: number;
+}
+
+const LOST_FRAGMENT = { peak: 0 as Bytes, spilled: 0 as Bytes };
+
+export class Fleet {
+  readonly scratch: ScratchSpace;
+  readonly #options: FleetOptions;
+  readonly #listener: FleetListener;
+  readonly #hosts: readonly Host[];
+  readonly #threads: Thread[];
+  readonly #open = new Map<number, OpenTask>();
+  readonly #lost = new Set<number>();
+  #pool: Piscina | null = null;
+  #lastTask = 0;
+  #lastLockId = FIRST_THREAD_ID - 1;
+  #isStopping = false;
+  /** Why a thread is being ended by us, by thread number. */
+  readonly #reasons = new Map<number, string>();
+
+  constructor(options: FleetOptions, listener: FleetListener) {
+    this.#options = options;
+    this.#listener = listener;
+    this.scratch = new ScratchSpace(options.scratchBase);
+    const threads = Math.max(1, Math.min(options.threads, options.hosts.length));
+    this.#hosts = options.hosts.map((spec, number) => hostOf(spec, number, number % threads, options));
+    this.#threads = Array.from({ length: threads }, () => noThread());
+  }
+
+  get numThreads(): number {
+    return this.#threads.length;
+  }
+
+  /** Instances that have been handed out and have not ended. */
+  get numOpen(): number {
+    return this.#open.size;
+  }
+
+  get isStopped(): boolean {
+    return this.#pool === null;
+  }
+
+  isLost(host: number): boolean {
+    return this.#lost.has(host);
+  }
+
+  ledgerOf(host: number): HostLedger {
+    return this.#hosts[host]!.ledger;
+  }
+
+  /** Resolves when every thread is there and knows its hosts. */
+  async start(): Promise<void> {
+    const { clock } = this.#options;
+    const settings: FleetSettings = {
+      clock: clock.settings,
+      hosts: this.#hosts.map((h) => h.shared),
+      scratch: this.scratch.directory,
+    };
+    const numThreads = this.#threads.length;
+    const pool = new Piscina({
+      filename: entryFile("executor"),
+      workerData: settings,
+      minThreads: numThreads,
+      maxThreads: numThreads,
+      // Waiting instances hold no thread, so a thread has room for as many as its hosts can admit.
+      concurrentTasksPerWorker: Number.MAX_SAFE_INTEGER,
+      // `sync` stops an idle thread's event loop, and `async` leaves a waiter behind for every task (STYLE 9).
+      atomics: "disabled",
+      idleTimeout: Number.POSITIVE_INFINITY,
+      loadBalancer: (task, workers) => {
+        const wanted = this.#threads[threadWanted(task[queueOptionsSymbol as never])]?.workerId;
+        return workers.find((w) => w.id === wanted) ?? null;
+      },
+    });
+    this.#pool = pool;
+    pool.on("error", (error: Error) => this.#reasons.set(-1, error.message));
+    const all = new Promise<void>((resolve) => {
+      let left = numThreads;
+      pool.on("workerCreate", ({ id }: { id: number }) => {
+        this.#adopt(id);
+        if (--left === 0) resolve();
+      });
+    });
+    await all;
+    await Promise.all(this.#threads.map((t) => t.attached));
+  }
+
+  /** Numbers for instances that are about to be started. */
+  nextTask(): number {
+    return ++this.#lastTask;
+  }
+
+  /** Hands a query's instances out, one task per thread. On a lost host an instance ends at once. */
+  startFragments(query: QueryOrder, fragments: readonly Omit<FragmentOrder, "epoch">[]): void {
+    const byThread = new Map<number, FragmentOrder[]>();
+    for (const f of fragments) {
+      const { thread, ledger } = this.#hosts[f.host]!;
+      this.#open.set(f.task, { host: f.host, thread });
+      const order = { ...f, epoch: ledger.epoch };
+      const sameThread = byThread.get(thread);
+      if (sameThread === undefined) byThread.set(thread, [order]);
+      else sameThread.push(order);
+    }
+    for (const [thread, orders] of byThread) {
+      const living = orders.filter((f) => !this.#lost.has(f.host));
+      const dead = orders.filter((f) => this.#lost.has(f.host));
+      if (living.length > 0) this.#hand(thread, { kind: "runFragments", query, fragments: living });
+      if (dead.length > 0) setImmediate(() => this.#endLost(dead.map((f) => f.task)));
+    }
+  }
+
+  /** Asks the threads to end these instances; each still tells that it has finished. */
+  cancel(tasks: readonly number[]): void {
+    const byThread = new Map<number, number[]>();
+    for (const task of tasks) {
+      const thread = this.#open.get(task)?.thread;
+      if (thread === undefined) continue;
+      byThread.set(thread, [...(byThread.get(thread) ?? []), task]);
+    }
+    for (const [thread, some] of byThread) void this.#threads[thread]!.control?.cancel(some).catch(ignoreDeath);
+  }
+
+  // Faults
+
+  /** The host's process dies. Alone on its thread it takes the thread with it; else only its own instances stop. */
+  async loseHost(host: number, why: string): Promise<void> {
+    const { thread } = this.#hosts[host]!;
+    const neighbours = this.#hosts.filter((h) => h.thread === thread && h.number !== host && !this.#lost.has(h.number));
+    if (neighbours.length === 0) await this.killThread(thread, why);
+    else {
+      this.#markLost(host);
+      await this.#threads[thread]!.control?.abandonHost(host).catch(ignoreDeath);
+      await this.#recover(this.#hosts[host]!, this.#threads[thread]!.lockId, why);
+      this.#listener.hostReady(host);
+    }
+  }
+
+  /** Ends the thread wherever it stands. All its hosts are lost; piscina starts another one. */
+  async killThread(thread: number, why: string): Promise<void> {
+    this.#reasons.set(thread, why);
+    await this.#threads[thread]!.worker?.terminate();
+  }
+
+  threadOf(host: number): number {
+    return this.#hosts[host]!.thread;
+  }
+
+  /** The host takes part again: it must be lost, ready, and its books at zero. */
+  revive(host: number): void {
+    if (this.#lost.delete(host)) this.#hosts[host]!.ledger.nextEpoch();
+  }
+
+  refuse(order: RefusalOrder): void {
+    for (const t of this.#threads) void t.control?.refuse(order).catch(ignoreDeath);
+  }
+
+  // Looking on
+
+  /** A copy of the host's ledger, taken under its lock. */
+  snapshot(host: number): Promise<LedgerView> {
+    return this.#hosts[host]!.ledger.snapshot();
+  }
+
+  /** Bytes reserved on the host by each pool's queries (admission 7.2); null when somebody is inside just now. */
+  poolReserved(host: number, pools: number): Float64Array | null {
+    return this.#hosts[host]!.ledger.tryRun(copyPools, pools);
+  }
+
+  // Stopping
+
+  /**
+   * Ends all threads, whatever they do, gives back what they held, and removes the scratch directory. Gives what was
+   * not as it should be: an empty list when nothing was left behind.
+   */
+  async stop(): Promise<string[]> {
+    this.#isStopping = true;
+    const pool = this.#pool;
+    if (pool !== null) {
+      await pool.destroy();
+      this.#pool = null;
+    }
+    const broken: string[] = [];
+    for (const thread of this.#threads) {
+      this.#closePorts(thread);
+      for (const h of this.#hosts) {
+        if (this.#threads[h.thread] !== thread) continue;
+        h.ledger.breakLockOf(thread.lockId);
+        await h.ledger.runSoon(giveBackOf, thread.lockId);
+        broken.push(...checkIdle(await h.ledger.snapshot()).map((b) => `${h.shared.address}: ${b}`));
+      }
+    }
+    this.#open.clear();
+    this.scratch.remove();
+    return broken;
+  }
+
+  /** Highest marks of every host, for the report. */
+  async marks(): Promise<HostMarks[]> {
+    return Promise.all(
+      this.#hosts.map(async (h) => ({
+        host: h.shared.address,
+        ...(await h.ledger.runSoon(marksOf, h.shared.pageSize)),
+      })),
+    );
+  }
+
+  // Threads come and go
+
+  #adopt(workerId: number): void {
+    const number = this.#threads.findIndex((t) => t.workerId < 0);
+    const worker = this.#pool?.threads.find((w) => w.threadId === workerId) ?? null;
+    if (number < 0 || worker === null) return;
+    const thread = this.#threads[number]!;
+    thread.workerId = workerId;
+    thread.worker = worker;
+    thread.lockId = ++this.#lastLockId;
+    worker.once("exit", () => void this.#threadDied(number));
+    const control = new MessageChannel();
+    const progress = new MessageChannel();
+    thread.ports = [control.port1, progress.port1];
+    thread.control = wrap<ThreadControl>(nodeEndpoint(control.port1));
+    progress.port1.on("message", (batch: readonly Progress[]) => this.#told(batch));
+    const attach: ThreadTask = {
+      kind: "attach",
+      lockId: thread.lockId,
+      control: control.port2,
+      progress: progress.port2,
+    };
+    thread.attached = this.#run(number, attach, [control.port2, progress.port2]);
+    for (const h of this.#hosts)
+      if (h.thread === number && this.#lost.has(h.number))
+        void thread.attached.then(() => this.#listener.hostReady(h.number), ignoreDeath);
+  }
+
+  async #threadDied(number: number): Promise<void> {
+    if (this.#isStopping) return;
+    const thread = this.#threads[number]!;
+    const { lockId } = thread;
+    const why = this.#reasons.get(number) ?? "its thread ended by itself";
+    this.#reasons.delete(number);
+    this.#closePorts(thread);
+    thread.workerId = -1;
+    thread.worker = null;
+    const hosts = this.#hosts.filter((h) => h.thread === number);
+    for (const h of hosts) this.#markLost(h.number);
+    for (const h of hosts) await this.#recover(h, lockId, why);
+  }
+
+  #markLost(host: number): void {
+    if (this.#lost.has(host)) return;
+    this.#lost.add(host);
+    this.#hosts[host]!.ledger.nextEpoch();
+  }
+
+  /** The dead owner's lock, step, trackers, pages and files are given back; then everybody is told. */
+  async #recover(host: Host, lockId: number, why: string): Promise<void> {
+    host.ledger.breakLockOf(lockId);
+    await host.ledger.runSoon(giveBackOf, lockId);
+    this.scratch.removeHost(host.shared.address);
+    const ended = [...this.#open].filter(([, t]) => t.host === host.number).map(([task]) => task);
+    this.#endLost(ended);
+    this.#listener.hostLost(host.number, why);
+  }
+
+  #endLost(tasks: readonly number[]): void {
+    const batch: Progress[] = [];
+    for (const task of tasks) {
+      const open = this.#open.get(task);
+      if (open === undefined) continue;
+      const { address } = this.#hosts[open.host]!.shared;
+      const error: FragmentError = { code: HOST_LOST_CODE, text: unreachableText(address) };
+      batch.push({ kind: "finished", task, ...LOST_FRAGMENT, error });
+    }
+    if (batch.length > 0) this.#told(batch);
+  }
+
+  /** What dead threads told before they died still counts; what they are told to have ended is not told twice. */
+  #told(batch: readonly Progress[]): void {
+    const known = batch.filter((p) => this.#open.has(p.task));
+    for (const p of known) if (p.kind === "finished") this.#open.delete(p.task);
+    if (known.length > 0) this.#listener.progress(known);
+  }
+
+  #hand(thread: number, task: ThreadTask): void {
+    // A thread's death ends its tasks, and `#threadDied` has told what became of them.
+    void this.#run(thread, task, []).catch(ignoreDeath);
+  }
+
+  #run(thread: number, task: ThreadTask, transferList: MessagePort[]): Promise<void> {
+    const addressed = { ...task, [queueOptionsSymbol]: { thread } };
+    return this.#pool === null ? Promise.resolve() : this.#pool.run(addressed, { transferList });
+  }
+
+  #closePorts(thread: Thread): void {
+    for (const port of thread.ports) port.close();
+    thread.ports = [];
+    thread.control = null;
+  }
+}
+
+export interface HostMarks {
+  readonly host: string;
+  /** Most pages in use at any instant, and how many the arena has; real bytes. */
+  readonly arenaPeak: number;
+  readonly arenaSize: number;
+  readonly peakReservation: Bytes;
+  readonly peakScratch: Bytes;
+}
+
+const marksOf = (v: LedgerView, pageSize: number): Omit<HostMarks, "host"> => ({
+  arenaPeak: v.f64[PAGES_PEAK]! * pageSize,
+  arenaSize: v.f64[PAGE_CAPACITY]! * pageSize,
+  peakReservation: get(v, ROOT, F_PEAK_RESERVATION) as Bytes,
+  peakScratch: v.f64[SCRATCH_PEAK]! as Bytes,
+});
+
+/** The product's text for a query whose host no longer answers. */
+export const unreachableText = (address: string): string => `Failed due to unreachable impalad(s): ${address}`;
+
+/** Entry files lie beside src, TypeScript in a clone and JavaScript in the package. */
+function entryFile(name: string): string {
+  const extension = import.meta.url.endsWith(".ts") ? ".ts" : ".js";
+  return new URL(`../../workers/${name}${extension}`, import.meta.url).href;
+}
+
+function threadWanted(options: unknown): number {
+  return typeof options === "object" && options !== null && "thread" in options ? Number(options.thread) : -1;
+}
+
+const noThread = (): Thread => ({
+  workerId: -1,
+  worker: null,
+  lockId: 0,
+  control: null,
+  ports: [],
+  attached: Promise.resolve(),
+});
+
+function hostOf(spec: HostSpec, number: number, thread: number, options: FleetOptions): Host {
+  const { bufferPoolLimit } = spec.memory;
+  const arenaBytes = Math.floor(bufferPoolLimit / options.memoryScale);
+  const pageSize = pageSizeFor(arenaBytes);
+  const pages = Math.floor(arenaBytes / pageSize);
+  const sizes: LedgerSizes = {
+    trackers: 1 + RECORDS_PER_QUERY * options.queriesPerHost,
+    pools: options.pools,
+    pages,
+    extraWords: 0,
+  };
+  const ledger = new SharedArrayBuffer(ledgerByteLength(sizes));
+  const view = createLedger(ledger, sizes, { ...spec.memory, pageBytes: pageSize * options.memoryScale });
+  const arena = new SharedArrayBuffer(pages * pageSize);
+  const shared: SharedHost = { address: spec.backend.address, ledger, arena, pageSize };
+  return { number, spec, shared, ledger: new HostLedger(view, MAIN_ID), thread };
+}
+
+function copyPools(v: LedgerView, pools: number): Float64Array {
+  return Float64Array.from({ length: pools }, (_, p) => poolReservedOf(v, p));
+}
+
+/** A thread that dies takes its answers with it; `#threadDied` deals with that. */
+function ignoreDeath(): undefined {
+  return undefined;
+}

@@ -1,0 +1,457 @@
+/**
+ * The life of one fragment instance with a footprint, on one host (memory 2.5, 4, 5):
+ *
+ *   start: the query's trackers, its minimum in one piece (R16; refused: code 106, R17), the operator claims it
+ *   steps: the footprint moves along its profile; what it grows by is reserved, used, and touched in the arena;
+ *          a refused reservation is the trigger to spill (O3), or, where it can't, the end with code 7
+ *   end:   what was spilled is read back, checked and dropped; everything is given back
+ *
+ *   NEW --start--> RUNNING --last step--> ENDED
+ *                     |---- cancel, failure ----> ENDED   gives everything back itself
+ *                     '---- abandon ------------> ENDED   gives nothing back: main does, as after a thread's death
+ *
+ * The thread makes each move; nothing here waits: between two steps the instance is an appointment of its thread.
+ */
+import { givePages, missingPages, newestPages, takePages } from "../core/memory/arena-pages.ts";
+import { claim, takeMinimum } from "../core/memory/initial-reservations.ts";
+import {
+  F_MEM_PARENT,
+  F_MEM_PEAK,
+  F_PAGE_COUNT,
+  F_RESERVATION,
+  F_SCRATCH,
+  F_USED,
+  get,
+  type LedgerView,
+  NONE,
+  PAGE_BYTES,
+  SCRATCH_BYTES,
+} from "../core/memory/ledger-layout.ts";
+import {
+  INCREASE_FAILED,
+  memLimitExceededText,
+  minimumUnavailableText,
+  NO_SCRATCH_LIMIT,
+  readTruncatedText,
+  readVerifyText,
+  refusalText,
+  scratchFailedText,
+  scratchLimitText,
+} from "../core/memory/refusal-text.ts";
+import {
+  allocateFrom,
+  decreaseReservation,
+  increaseReservationToFit,
+  releaseTo,
+  unusedOf,
+} from "../core/memory/reservation-trackers.ts";
+import {
+  openClient,
+  openInstance,
+  openQuery,
+  openUnclaimed,
+  queryOf,
+  tryTakeScratch,
+} from "../core/memory/tracker-records.ts";
+import { type Bytes, type Instant, MiB } from "../core/units.ts";
+import { progressOfPeak, shareOfPeak } from "../workload/footprint.ts";
+import type { Arena } from "./arena.ts";
+import { closeWithAll, type HostLedger } from "./host-ledger.ts";
+import { CANCELLED_CODE, type FragmentError, type FragmentOrder, type Progress, type QueryOrder } from "./protocol.ts";
+import { ScratchFile } from "./scratch-space.ts";
+
+/** A host as its thread works with it. */
+export interface ThreadHost {
+  readonly address: string;
+  readonly ledger: HostLedger;
+  readonly arena: Arena;
+}
+
+/** What an instance needs of its thread. */
+export interface FragmentThread {
+  readonly lockId: number;
+  readonly scratch: string;
+  now(): Instant;
+  at(at: Instant, act: (now: Instant) => void): { cancel(): void };
+  tell(progress: Progress): void;
+  /** The debug action's dice (R1 step 3). */
+  denies(order: QueryOrder, fragment: FragmentOrder): boolean;
+  ended(task: number): void;
+}
+
+/** Steps along the profile, the peak's own in addition. */
+const STEPS = 8;
+/** Reserved at a time at least, real bytes: most steps then touch only the client's own numbers. */
+const QUANTUM = 64 * 1024;
+/** A refused growth is tried in halves down to the size of a buffer (O4), as an operator asks for one at a time. */
+const SMALLEST_PART = 2 * MiB;
+/** Written at a time, real bytes, where there is so much. */
+const BLOCK = MiB;
+
+/** Pages written together: where, and the numbers that their stamps are made of, oldest page first. */
+interface Block {
+  readonly at: number;
+  readonly bytes: number;
+  readonly pages: readonly number[];
+}
+
+const CANCELLED: FragmentError = { code: CANCELLED_CODE, text: "Cancelled" };
+
+export class FragmentRun {
+  readonly query: QueryOrder;
+  readonly order: FragmentOrder;
+  readonly #thread: FragmentThread;
+  readonly #host: ThreadHost;
+  readonly #file: ScratchFile;
+  readonly #plan: readonly { readonly progress: number; readonly target: number }[];
+  #startedAt = 0 as Instant;
+  #step = 0;
+  #client = NONE;
+  #next: { cancel(): void } | null = null;
+  #hasEnded = false;
+
+  /** Numbers of the pages in the arena, in the order in which they were touched. */
+  readonly #resident: number[] = [];
+  readonly #blocks: Block[] = [];
+  #pagesMade = 0;
+  /** Emulated bytes on disk now, and ever written. */
+  #onDisk = 0;
+  #spilled = 0;
+
+  constructor(query: QueryOrder, order: FragmentOrder, host: ThreadHost, thread: FragmentThread) {
+    this.query = query;
+    this.order = order;
+    this.#host = host;
+    this.#thread = thread;
+    this.#file = new ScratchFile(thread.scratch, host.address, query.id);
+    this.#plan = planOf(query, order.peak);
+  }
+
+  start(): void {
+    const { ledger, address } = this.#host;
+    if (ledger.epoch !== this.order.epoch) {
+      this.#thread.ended(this.order.task);
+      return;
+    }
+    const opened = ledger.run(openFragment, this.query, this.order, this.#thread.lockId, address);
+    if (typeof opened !== "number") {
+      this.#end(opened);
+      return;
+    }
+    this.#client = opened;
+    this.#startedAt = this.#thread.now();
+    this.#thread.tell({ kind: "started", task: this.order.task, at: this.#startedAt });
+    this.#tellReserved();
+    this.#advance();
+  }
+
+  /** The query was cancelled: everything is given back at once. */
+  cancel(): void {
+    if (!this.#hasEnded) this.#end(CANCELLED);
+  }
+
+  /** The host is lost: this instance never acts again. What it holds in the ledger is main's to give back. */
+  abandon(): void {
+    this.#hasEnded = true;
+    this.#next?.cancel();
+    this.#file.close();
+  }
+
+  /** Does the steps that are due and makes an appointment for the next. */
+  #advance(): void {
+    const { duration } = this.query;
+    while (!this.#hasEnded && this.#step < this.#plan.length) {
+      const { progress, target } = this.#plan[this.#step]!;
+      const due = (this.#startedAt + progress * duration) as Instant;
+      if (due > this.#thread.now()) {
+        this.#next = this.#thread.at(due, () => this.#advance());
+        return;
+      }
+      this.#step++;
+      this.#guarded(() => this.#moveTo(target));
+    }
+    if (this.#hasEnded) return;
+    this.#guarded(() => this.#drainDisk());
+    if (!this.#hasEnded) this.#end(null);
+  }
+
+  #guarded(act: () => FragmentError | null): void {
+    const error = act();
+    if (error !== null) this.#end(error);
+  }
+
+  /** Brings memory and disk together to `target` bytes. */
+  #moveTo(target: number): FragmentError | null {
+    const { ledger } = this.#host;
+    const used = ledger.run(get, this.#client, F_USED);
+    const change = target - this.#onDisk - used;
+    if (change === 0) return null;
+    let error: FragmentError | null = null;
+    if (change > 0) error = this.#grow(change);
+    else {
+      ledger.run(shrink, this.#client, Math.min(used, -change), this.order.minReservation);
+      this.#forgetPages();
+      error = this.#readBack(Math.min(this.#onDisk, Math.max(0, -change - used)));
+    }
+    if (error === null) this.#tellReserved();
+    return error;
+  }
+
+  #grow(bytes: number): FragmentError | null {
+    const quantum = Math.ceil(QUANTUM * this.#scale);
+    for (let left = bytes; left > 0; ) {
+      const piece = Math.min(left, Math.max(quantum, Math.ceil(bytes / STEPS)));
+      const got = this.#use(piece);
+      if (got === 0) {
+        const error = this.#makeRoom(piece);
+        if (error !== null) return error;
+      }
+      left -= got;
+    }
+    return null;
+  }
+
+  /** Reserves, uses and touches up to `bytes`; 0: refused, and nothing unused is left either. */
+  #use(bytes: number): number {
+    const { ledger } = this.#host;
+    const denied = this.#thread.denies(this.query, this.order);
+    const got = ledger.run(denied ? useUnused : useMore, this.#client, bytes);
+    if (got > 0) this.#touchMissing();
+    return got;
+  }
+
+  /** O3: the refusal is the trigger. Writes at least a block, or all there is; fails with the product's texts. */
+  #makeRoom(bytes: number): FragmentError | null {
+    const { ledger, address } = this.#host;
+    const { spillable, scratchLimit } = this.query;
+    const used = ledger.run(get, this.#client, F_USED);
+    if (!spillable || scratchLimit === 0 || used === 0) {
+      const why = spillable && scratchLimit === 0 ? NO_SCRATCH_LIMIT : INCREASE_FAILED;
+      return { code: 7, text: ledger.run(memLimitExceededText, this.#client, bytes, address, why) };
+    }
+    return this.#spill(Math.min(used, Math.max(bytes, Math.ceil(BLOCK * this.#scale))));
+  }
+
+  /** B4: used falls, the reservation stays. Newest pages go first (B10). */
+  #spill(bytes: number): FragmentError | null {
+    const { ledger, arena, address } = this.#host;
+    if (!ledger.run(takeScratchFor, this.#client, bytes))
+      return { code: 90, text: scratchLimitText(this.query.scratchLimit, address) };
+    const count = this.#pagesOver(bytes);
+    const pages = new Int32Array(count);
+    ledger.run(newestPages, this.#client, pages);
+    pages.reverse();
+    let at: number;
+    try {
+      at = this.#file.write(arena.views(pages));
+    } catch (error) {
+      return {
+        code: 101,
+        text: ledger.run(scratchTextFor, this.#client, this.#thread.scratch, address, String(error)),
+      };
+    }
+    this.#blocks.push({ at, bytes, pages: this.#resident.splice(this.#resident.length - count, count) });
+    ledger.run(letGo, this.#client, count, bytes);
+    this.#onDisk += bytes;
+    this.#spilled += bytes;
+    this.#thread.tell({ kind: "spilled", task: this.order.task, bytes: bytes as Bytes });
+    return null;
+  }
+
+  /** The output is read: what is in memory goes first, then block after block comes back, is checked and dropped. */
+  #drainDisk(): FragmentError | null {
+    if (this.#onDisk === 0) return null;
+    const { ledger } = this.#host;
+    ledger.run(shrink, this.#client, ledger.run(get, this.#client, F_USED), this.order.minReservation);
+    this.#forgetPages();
+    return this.#readBack(this.#onDisk);
+  }
+
+  /** At least `bytes` come back from disk, newest block first. */
+  #readBack(bytes: number): FragmentError | null {
+    for (let left = bytes; left > 0; ) {
+      const block = this.#blocks.pop();
+      if (block === undefined) return null;
+      const error = this.#readBlock(block);
+      if (error !== null) return error;
+      this.#onDisk -= block.bytes;
+      left -= block.bytes;
+    }
+    return null;
+  }
+
+  /** As many pages at a time as the reservation has room for; a page that never fits comes through a buffer beside it. */
+  #readBlock(block: Block): FragmentError | null {
+    const { ledger, arena, address } = this.#host;
+    const pageSize = arena.pageSize;
+    for (let done = 0; done < block.pages.length; ) {
+      const wanted = Math.ceil((block.pages.length - done) * pageSize * this.#scale);
+      const got = ledger.run(useMore, this.#client, wanted);
+      const room = Math.min(block.pages.length - done, ledger.run(missingPages, this.#client));
+      const pages = new Int32Array(room);
+      if (room > 0) ledger.run(takePages, this.#client, pages);
+      const offset = block.at + done * pageSize;
+      const beside = room > 0 ? null : new Uint8Array(pageSize);
+      const views = beside === null ? arena.views(pages) : [beside];
+      if (!this.#file.read(views, offset)) return { code: 102, text: readTruncatedText(this.#file.path) };
+      const count = Math.max(1, room);
+      for (let i = 0; i < count; i++) {
+        const stamp = this.#stampOf(block.pages[done + i]!);
+        const same = beside === null ? arena.holds(pages[i]!, stamp) : arena.matches(beside, stamp);
+        if (!same) return { code: 118, text: readVerifyText(this.#file.path, offset + i * pageSize, address) };
+      }
+      ledger.run(letGo, this.#client, room, got);
+      done += count;
+    }
+    return null;
+  }
+
+  /** Touches the pages that now stand behind what is used. */
+  #touchMissing(): void {
+    const { ledger, arena } = this.#host;
+    const missing = ledger.run(missingPages, this.#client);
+    if (missing <= 0) return;
+    const pages = new Int32Array(missing);
+    ledger.run(takePages, this.#client, pages);
+    // The list's head is the newest page, so the last in `pages` gets the lowest number.
+    for (let i = missing - 1; i >= 0; i--) {
+      arena.touch(pages[i]!, this.#stampOf(this.#pagesMade));
+      this.#resident.push(this.#pagesMade++);
+    }
+  }
+
+  /** After a shrink: the ledger has the newest pages back. */
+  #forgetPages(): void {
+    const { ledger } = this.#host;
+    this.#resident.length = ledger.run(pageCountOf, this.#client);
+  }
+
+  /** How many pages must leave with `bytes`, so that what stays is backed by no more than it uses. */
+  #pagesOver(bytes: number): number {
+    return this.#host.ledger.run(pagesOver, this.#client, bytes);
+  }
+
+  /** Emulated bytes behind a real one. */
+  get #scale(): number {
+    return this.#host.ledger.view.f64[PAGE_BYTES]! / this.#host.arena.pageSize;
+  }
+
+  /** Different for every page of every instance of a run; exact in a double. */
+  #stampOf(page: number): number {
+    return this.order.task * 2 ** 22 + page;
+  }
+
+  #tellReserved(): void {
+    const { ledger } = this.#host;
+    const reservation = ledger.run(get, this.#client, F_RESERVATION) as Bytes;
+    const used = ledger.run(get, this.#client, F_USED) as Bytes;
+    this.#thread.tell({ kind: "reserved", task: this.order.task, reservation, used });
+  }
+
+  #end(error: FragmentError | null): void {
+    this.#hasEnded = true;
+    this.#next?.cancel();
+    this.#file.remove();
+    const peak = this.#client === NONE ? 0 : this.#host.ledger.run(closeFragment, this.#client);
+    this.#client = NONE;
+    const { task } = this.order;
+    this.#thread.tell({ kind: "finished", task, peak: peak as Bytes, spilled: this.#spilled as Bytes, error });
+    this.#thread.ended(task);
+  }
+}
+
+/** Where the footprint is to be at which part of the duration; whole bytes, the peak never missed. */
+function planOf(query: QueryOrder, peak: number): { progress: number; target: number }[] {
+  const at = Array.from({ length: STEPS + 1 }, (_, i) => i / STEPS);
+  const progress = [...new Set([...at, progressOfPeak(query.profile)])].sort((a, b) => a - b);
+  return progress.map((p) => ({ progress: p, target: Math.trunc(shareOfPeak(query.profile, p) * peak) }));
+}
+
+/** R16: everything or nothing. The client that has claimed the minimum, or why there is none. */
+function openFragment(
+  v: LedgerView,
+  query: QueryOrder,
+  order: FragmentOrder,
+  owner: number,
+  address: string,
+): number | FragmentError {
+  const { bufferPoolLimit, scratchLimit, pool, idParts } = query;
+  const { memLimit, minReservation } = order;
+  const q = openQuery(v, { id: idParts, pool, memLimit, bufferPoolLimit, scratchLimit, owner });
+  if (q === NONE) return ledgerFull(address);
+  const unclaimed = openUnclaimed(v, q, owner);
+  const instance = openInstance(v, q, order.instance, owner);
+  const client = instance === NONE ? NONE : openClient(v, instance, 0, -1, owner);
+  const opened = [client, instance, unclaimed, q].filter((t) => t !== NONE);
+  if (opened.length < 4) {
+    for (const t of opened) closeWithAll(v, t);
+    return ledgerFull(address);
+  }
+  if (!takeMinimum(v, unclaimed, minReservation, minReservation)) {
+    const text = minimumUnavailableText(minReservation, address, query.id, refusalText(v, v.refusal, address));
+    for (const t of opened) closeWithAll(v, t);
+    return { code: 106, text };
+  }
+  claim(v, unclaimed, client, minReservation);
+  // Nothing is left to claim: an empty record would only be carried along.
+  closeWithAll(v, unclaimed);
+  return client;
+}
+
+const ledgerFull = (address: string): FragmentError => ({
+  code: -1,
+  text: `The ledger of ${address} has no room for another query. Run fewer queries at a time, or raise the number of trackers per host.`,
+});
+
+/** R22. Gives the query's peak on this host. */
+function closeFragment(v: LedgerView, client: number): number {
+  const instance = get(v, client, F_MEM_PARENT);
+  const query = get(v, instance, F_MEM_PARENT);
+  const peak = get(v, query, F_MEM_PEAK);
+  closeWithAll(v, client);
+  closeWithAll(v, instance);
+  closeWithAll(v, query);
+  return peak;
+}
+
+/** Uses `bytes` if they are reserved or can be; else the largest part that is granted; else what is unused. */
+function useMore(v: LedgerView, client: number, bytes: number): number {
+  for (let part = bytes; ; part = Math.ceil(part / 2)) {
+    if (increaseReservationToFit(v, client, part)) {
+      allocateFrom(v, client, part);
+      return part;
+    }
+    if (part <= SMALLEST_PART) return useUnused(v, client, bytes);
+  }
+}
+
+function useUnused(v: LedgerView, client: number, bytes: number): number {
+  const got = Math.min(bytes, unusedOf(v, client));
+  if (got > 0) allocateFrom(v, client, got);
+  return got;
+}
+
+/** Uses `bytes` less, gives their pages back, and the reservation down to the minimum (R21). */
+function shrink(v: LedgerView, client: number, bytes: number, minimum: number): void {
+  letGo(v, client, pagesOver(v, client, bytes), bytes);
+  const excess = Math.min(unusedOf(v, client), get(v, client, F_RESERVATION) - minimum);
+  if (excess > 0) decreaseReservation(v, client, excess);
+}
+
+function letGo(v: LedgerView, client: number, pages: number, bytes: number): void {
+  givePages(v, client, pages);
+  if (bytes > 0) releaseTo(v, client, bytes);
+}
+
+function pagesOver(v: LedgerView, client: number, bytes: number): number {
+  const kept = Math.floor((get(v, client, F_USED) - bytes) / v.f64[PAGE_BYTES]!);
+  return Math.max(0, pageCountOf(v, client) - kept);
+}
+
+const pageCountOf = (v: LedgerView, client: number): number => get(v, client, F_PAGE_COUNT);
+
+const takeScratchFor = (v: LedgerView, client: number, bytes: number): boolean =>
+  tryTakeScratch(v, queryOf(v, client), bytes);
+
+const scratchTextFor = (v: LedgerView, client: number, dirs: string, address: string, why: string): string =>
+  scratchFailedText(dirs, address, v.f64[SCRATCH_BYTES]!, get(v, queryOf(v, client), F_SCRATCH), why);

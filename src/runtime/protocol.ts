@@ -1,0 +1,123 @@
+/**
+ * Everything that goes between the main thread and an executor thread. Numbers go through shared memory, control
+ * through comlink, and here: which fragments to run, and what became of them.
+ *
+ * Answers are plain data: an error that crosses threads loses its class (STYLE 6).
+ */
+import type { MessagePort } from "node:worker_threads";
+import type { FootprintProfile } from "../config/scenario.ts";
+import type { QueryIdParts } from "../core/memory/tracker-records.ts";
+import type { Bytes, Instant, MaxBytes, Millis } from "../core/units.ts";
+import type { ClockSettings } from "./emulated-clock.ts";
+
+/** What every executor thread is started with. */
+export interface FleetSettings {
+  readonly clock: ClockSettings;
+  /** By host number. */
+  readonly hosts: readonly SharedHost[];
+  /** This run's scratch directory. */
+  readonly scratch: string;
+}
+
+export interface SharedHost {
+  readonly address: string;
+  readonly ledger: SharedArrayBuffer;
+  readonly arena: SharedArrayBuffer;
+  readonly pageSize: number;
+}
+
+/** The tasks of the piscina pool. */
+export type ThreadTask =
+  /** First of all: the thread gets its number, its id in locks, and its ports. */
+  | {
+      readonly kind: "attach";
+      readonly lockId: number;
+      /** comlink's. */
+      readonly control: MessagePort;
+      /** Progress goes out here. */
+      readonly progress: MessagePort;
+    }
+  /** One query's instances on the hosts that this thread carries; over when the last of them is. */
+  | { readonly kind: "runFragments"; readonly query: QueryOrder; readonly fragments: readonly FragmentOrder[] };
+
+/** What the instances of one query have in common. */
+export interface QueryOrder {
+  readonly id: string;
+  readonly idParts: QueryIdParts;
+  readonly pool: number;
+  /** Place in `scenario.queries`, for faults that hit one class. */
+  readonly queryClass: number;
+  /** BUFFER_POOL_LIMIT (R8) and SCRATCH_LIMIT (S7). */
+  readonly bufferPoolLimit: number;
+  readonly scratchLimit: number;
+  readonly spillable: boolean;
+  readonly profile: FootprintProfile;
+  /** Emulated, from the instance's start to its end. */
+  readonly duration: Millis;
+}
+
+export interface FragmentOrder {
+  /** Given out by the fleet, never twice. */
+  readonly task: number;
+  readonly host: number;
+  /** The host's life that is meant. */
+  readonly epoch: number;
+  readonly instance: number;
+  /** MEM-9 for this host; -1: none. */
+  readonly memLimit: MaxBytes;
+  /** R15. */
+  readonly minReservation: Bytes;
+  readonly peak: Bytes;
+}
+
+/** What an instance tells, in batches, in the order in which it happened. */
+export type Progress =
+  /** Its minimum is claimed. */
+  | { readonly kind: "started"; readonly task: number; readonly at: Instant }
+  | { readonly kind: "reserved"; readonly task: number; readonly reservation: Bytes; readonly used: Bytes }
+  /** Written to scratch since the last one. */
+  | { readonly kind: "spilled"; readonly task: number; readonly bytes: Bytes }
+  | ({ readonly kind: "finished"; readonly task: number } & FragmentEnd);
+
+export interface FragmentEnd {
+  readonly peak: Bytes;
+  readonly spilled: Bytes;
+  /** Null when it finished well. */
+  readonly error: FragmentError | null;
+}
+
+export interface FragmentError {
+  /** The product's code (memory 8), 0 for "cancelled", -1 for a lost host. */
+  readonly code: number;
+  readonly text: string;
+}
+
+/** The control line to an executor thread (comlink). */
+export interface ThreadControl {
+  /** These end as soon as they can, with all they hold given back. */
+  cancel(tasks: readonly number[]): void;
+  /** The host's instances stop where they are and give nothing back, as if its process had died. */
+  abandonHost(host: number): void;
+  /** Each growth on the host is refused with this chance (SET_DENY_RESERVATION_PROBABILITY). */
+  refuse(order: RefusalOrder): void;
+  status(): ThreadStatus;
+  /** Blocks the thread for so long, in real milliseconds: what a long collection or a busy disk does. */
+  stall(milliseconds: number): void;
+}
+
+export interface RefusalOrder {
+  /** 0: no more. */
+  readonly chance: number;
+  readonly seed: number;
+  /** null: all. */
+  readonly host: number | null;
+  readonly queryClass: number | null;
+}
+
+export interface ThreadStatus {
+  readonly running: number;
+  readonly appointments: number;
+}
+
+export const CANCELLED_CODE = 0;
+export const HOST_LOST_CODE = -1;
