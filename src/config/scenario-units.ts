@@ -42,7 +42,7 @@ export function parseSize(input: unknown): Parsed {
   if (unit === "") return amount === 0 ? { ok: true, value: 0 } : refused(input, "has no unit");
   const factor = /^(b|[kmgt](i?b)?)$/i.test(unit) ? SIZE_UNITS[unit.charAt(0).toLowerCase()] : undefined;
   if (factor === undefined) return refused(input, `has the unknown unit "${unit}"`);
-  const value = Math.round(amount * factor);
+  const value = Math.trunc(amount * factor);
   return Number.isSafeInteger(value) ? { ok: true, value } : refused(input, "is larger than 2^53 bytes");
 }
 

@@ -12,9 +12,15 @@
  * Bound: as many events as are pending at once; the arrays double when full and never shrink.
  */
 import { fail } from "../core/assert.ts";
+import type { Instant } from "../core/units.ts";
 
 /** Whole microseconds of emulated time. Plain `number`: the inside of the simulator counts nothing else. */
 export type Micros = number;
+
+export const MICROS_PER_MS = 1000;
+export const toInstant = (t: Micros): Instant => (t / MICROS_PER_MS) as Instant;
+/** The nearest whole microsecond. */
+export const toMicros = (ms: number): Micros => Math.round(ms * MICROS_PER_MS);
 
 /** Names a pending event: valid from `add` until the event is taken or removed. */
 export type EventHandle = number;

@@ -16,7 +16,7 @@ import { EMPTY_MEMBERSHIP, type Membership } from "../cluster/membership.ts";
 import type { AdmissionPath } from "../events.ts";
 import type { PoolConfig } from "../pool-config.ts";
 import { RequestError } from "../request-error.ts";
-import type { TopicEntry, TopicUpdate } from "../statestore/topic.ts";
+import type { ReservedColumn, TopicEntry, TopicUpdate } from "../statestore/topic.ts";
 import type { Instant, Millis } from "../units.ts";
 import { allThatFails, isCoordinatorShort, whyNotNow } from "./can-admit.ts";
 import { chargeBackends, heldBytes, isReleased, releaseOne, releaseRest } from "./charge.ts";
@@ -48,6 +48,8 @@ export type Checks =
   | { readonly kind: "groups"; readonly groups: readonly GroupChecks[] }
   | { readonly kind: "nowhere"; readonly reason: QueueReason | RejectReason };
 
+const NOBODY: Set<string> = new Set();
+const NO_COLUMNS: readonly ReservedColumn[] = [];
 const NO_EXECUTORS: QueueReason = { rule: "NO-EXECUTORS" };
 const NO_COORDINATOR: QueueReason = { rule: "NO-COORDINATOR" };
 
@@ -663,9 +665,14 @@ export class AdmissionController {
     this.#poolFor(pool).stats.usage = usage;
   }
 
+  /** The first step of an exchange; all there is to collect where no other controller reads (7.3). */
+  refreshBackendUsage(): void {
+    for (const pool of this.#poolsInOrder) if (pool.stats.refreshUsage()) this.#mark(pool);
+  }
+
   /** What goes out at an exchange: empty unless a pool is marked (7.3). */
   collectUpdate(): TopicEntry[] {
-    for (const pool of this.#poolsInOrder) if (pool.stats.refreshUsage()) this.#mark(pool);
+    this.refreshBackendUsage();
     if (this.#numMarked === 0) return [];
     const host = this.options.hostId;
     const entries: TopicEntry[] = [];
@@ -682,9 +689,11 @@ export class AdmissionController {
   /** What came in, after `collectUpdate` of the same exchange (7.4). Own entries are ignored. */
   applyUpdate(update: TopicUpdate, now: Instant): void {
     if (!update.isDelta) for (const pool of this.#poolsInOrder) this.#forgetRemotes(pool);
-    const deleted = new Set<string>();
+    const deleted = update.entries.length > 0 ? new Set<string>() : NOBODY;
     for (const entry of update.entries) this.#applyEntry(entry, deleted);
-    if (!update.isDelta || update.entries.length > 0) this.#changes++;
+    const columns = update.columns ?? NO_COLUMNS;
+    for (const column of columns) this.#applyColumn(column, update.isDelta);
+    if (!update.isDelta || update.entries.length > 0 || columns.length > 0) this.#changes++;
     this.#aggregate(deleted);
     this.#lastUpdate = now;
     this.#isPassDue = true;
@@ -703,6 +712,23 @@ export class AdmissionController {
     }
     if (entry.stats === null) deleted.add(entry.host);
     this.#setRemote(this.#poolFor(entry.pool), entry.host, entry.stats);
+  }
+
+  /** The same for hosts that publish nothing but a reservation; figures that didn't change cost a comparison. */
+  #applyColumn(column: ReservedColumn, isDelta: boolean): void {
+    const { stats } = this.#poolFor(column.pool);
+    const ids = this.#book.idsOf(column.hosts);
+    const known = stats.columnOver(column.hosts);
+    const { bytes } = column;
+    for (let i = 0; i < known.length; i++) {
+      const before = known[i]!;
+      const after = bytes[i]!;
+      // NaN, no entry, differs from everything; both NaN is no change.
+      if (before === after || (Number.isNaN(before) && Number.isNaN(after))) continue;
+      known[i] = after;
+      stats.addRemoteReserved((Number.isNaN(after) ? 0 : after) - (Number.isNaN(before) ? 0 : before));
+      this.#book.changeReservedOn(ids[i]!, before, after, isDelta);
+    }
   }
 
   #setRemote(pool: Pool, host: string, figures: Extract<TopicEntry, { kind: "pool" }>["stats"]): void {

@@ -93,6 +93,8 @@ export class HostBook implements HostsView {
   #leafOf = new Int32Array(16);
   /** Figures that the trees stand on have changed since they were measured. */
   #isStale = false;
+  #lastList: readonly string[] | null = null;
+  #lastIds = new Int32Array(0);
 
   get size(): number {
     return this.#addresses.length;
@@ -274,6 +276,25 @@ export class HostBook implements HostsView {
     this.#isStale = true;
     this.#reservedSum[h] = this.#reservedSum[h]! + (after ?? 0) - (before ?? 0);
     this.#reservedPools[h] = this.#reservedPools[h]! + (after === null ? 0 : 1) - (before === null ? 0 : 1);
+  }
+
+  /** The same by number; NaN: no entry. A deletion that is told of takes the host's figure with it. */
+  changeReservedOn(h: HostId, before: number, after: number, isTold: boolean): void {
+    this.#isStale = true;
+    const had = !Number.isNaN(before);
+    const has = !Number.isNaN(after);
+    this.#reservedSum[h] = this.#reservedSum[h]! + (has ? after : 0) - (had ? before : 0);
+    this.#reservedPools[h] = this.#reservedPools[h]! + (has ? 1 : 0) - (had ? 1 : 0);
+    if (!has && isTold && this.#reservedPools[h] === 0) this.memReserved[h] = 0;
+  }
+
+  /** Numbers of a list of hosts; a list is looked up once. */
+  idsOf(hosts: readonly string[]): Int32Array {
+    if (this.#lastList !== hosts) {
+      this.#lastList = hosts;
+      this.#lastIds = Int32Array.from(hosts, (address) => this.host(address));
+    }
+    return this.#lastIds;
   }
 
   /** After an update: hosts in the sum take it, explicitly deleted ones without one fall to 0, others keep theirs. */

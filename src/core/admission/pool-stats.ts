@@ -62,6 +62,8 @@ export class PoolStats implements PoolView {
   #remoteQueued = 0;
   #remoteReserved = 0;
   readonly #remote = new Map<string, PoolFigures>();
+  #columnHosts: readonly string[] | null = null;
+  #column = new Float64Array(0);
 
   aggMemReserved = 0;
   readonly aggLoads = new UserLoads();
@@ -188,6 +190,18 @@ export class PoolStats implements PoolView {
       this.#remote.set(host, figures);
       this.#addRemote(figures, 1);
     }
+  }
+
+  /** Reservations of hosts that publish nothing else, in the order of `hosts`; NaN: no entry. */
+  columnOver(hosts: readonly string[]): Float64Array {
+    if (this.#columnHosts === hosts) return this.#column;
+    this.#columnHosts = hosts;
+    this.#column = new Float64Array(hosts.length).fill(Number.NaN);
+    return this.#column;
+  }
+
+  addRemoteReserved(change: number): void {
+    this.#remoteReserved += change;
   }
 
   #addRemote(figures: PoolFigures, sign: 1 | -1): void {

@@ -55,10 +55,24 @@ export type TopicEntry =
   | { readonly kind: "pool"; readonly pool: string; readonly host: string; readonly stats: PoolFigures | null }
   | { readonly kind: "hosts"; readonly host: string; readonly stats: HostFigures | null };
 
+/**
+ * `POOL:` entries of processes without a controller, all hosts of one pool at once: they have nothing to say
+ * but what each host reserved. NaN: no entry. The same as that many pool entries, without an object for each;
+ * a reader takes from it what has changed and keeps nothing of it.
+ */
+export interface ReservedColumn {
+  readonly pool: string;
+  /** The same list in every update, so that its names are looked up once. */
+  readonly hosts: readonly string[];
+  readonly bytes: Float64Array;
+}
+
 /** What one exchange brings to a subscriber. A full update (not a delta) first forgets all pool figures of others. */
 export interface TopicUpdate {
   readonly isDelta: boolean;
   readonly entries: readonly TopicEntry[];
+  /** Virtual time only; none when left out. */
+  readonly columns?: readonly ReservedColumn[];
 }
 
 export const NOTHING_NEW: TopicUpdate = { isDelta: true, entries: [] };

@@ -1,0 +1,238 @@
+/**
+ * Executors in virtual time: what admitted queries hold on each host, and when they are done there.
+ *
+ * One query has one pending event: the next moment at which it is done on some of its hosts. All of them at
+ * once is the usual case and costs no array; skew, spilling and failures make it a list of points. Work is
+ * counted in microseconds of an undisturbed host, so that hosts with more running instances than cores can
+ * slow a query down (`model.cores`): its rate is that of its slowest host, min(1, cores / instances).
+ *
+ * Must keep: what is reserved on a host for a query is given back exactly once (`holding`).
+ */
+import type { ModelSpec, QueryClass } from "../config/scenario.ts";
+import { type EventQueue, type Micros, NO_EVENT, toMicros } from "./event-queue.ts";
+import type { SimQuery } from "./sim-query.ts";
+import { hostWork, roomUnder, skewOf } from "./work.ts";
+
+/** Where changes of a host's reservations go: into the topic, or to the host's own controller. */
+export interface Reservations {
+  change(host: number, pool: number, by: number, now: Micros): void;
+}
+
+/** From the start of the work: at `work`, it is done at these schedule positions. */
+export interface WorkPoint {
+  readonly work: Micros;
+  readonly positions: readonly number[];
+  readonly fails: boolean;
+}
+
+export interface ExecutorsOptions {
+  readonly classes: readonly QueryClass[];
+  readonly model: ModelSpec;
+  readonly addresses: readonly string[];
+  readonly events: EventQueue;
+  /** Kind of the event that calls `workDone`; operand a is the query's slot. */
+  readonly eventKind: number;
+  readonly reservations: Reservations;
+}
+
+export class Executors {
+  readonly #classes: readonly QueryClass[];
+  readonly #model: ModelSpec;
+  readonly #events: EventQueue;
+  readonly #eventKind: number;
+  readonly #reservations: Reservations;
+  readonly #skews: readonly (Float64Array | null)[];
+  readonly #cores: number | null;
+  /** Running instances by host; kept only when cores count. */
+  readonly #load: Float64Array;
+  /** Running queries, when cores count: whose rate may change. */
+  readonly #sharing = new Set<SimQuery>();
+
+  constructor(options: ExecutorsOptions) {
+    this.#classes = options.classes;
+    this.#model = options.model;
+    this.#events = options.events;
+    this.#eventKind = options.eventKind;
+    this.#reservations = options.reservations;
+    this.#skews = options.classes.map((c) => skewOf(c, options.addresses));
+    this.#cores = options.model.cores;
+    this.#load = new Float64Array(options.addresses.length);
+  }
+
+  /** Fragments start on every host of the schedule. */
+  begin(q: SimQuery, now: Micros): void {
+    this.#plan(q);
+    q.progress = 0;
+    q.progressAt = now;
+    q.rate = 1;
+    q.nextPoint = 0;
+    this.#holdAll(q, now);
+    if (this.#cores !== null) this.#join(q, now);
+    this.#schedule(q);
+  }
+
+  /** Its event has come: the point it has reached, null: all is done. */
+  workDone(q: SimQuery, now: Micros): WorkPoint | null {
+    q.finish = NO_EVENT;
+    if (q.points === null) {
+      this.stop(q, now);
+      return null;
+    }
+    const point = q.points[q.nextPoint++]!;
+    q.progress = point.work;
+    q.progressAt = now;
+    for (const position of point.positions) this.#giveBack(q, position, now);
+    if (this.#cores !== null) this.#retimeAll(now);
+    if (q.nextPoint < q.points.length && !point.fails) this.#schedule(q);
+    return point;
+  }
+
+  /** Whatever still runs of it ends now. */
+  stop(q: SimQuery, now: Micros): void {
+    if (q.finish !== NO_EVENT) this.#events.remove(q.finish);
+    q.finish = NO_EVENT;
+    const { hosts } = q.placement;
+    for (let i = 0; i < hosts.length; i++) this.#giveBack(q, i, now);
+    if (this.#cores === null) return;
+    this.#sharing.delete(q);
+    this.#retimeAll(now);
+  }
+
+  /** The host is gone, and with it what the query held there; the rest goes on until somebody notices. */
+  loseHost(q: SimQuery, host: number, now: Micros): boolean {
+    const at = q.placement.hosts.indexOf(host);
+    if (at < 0 || !this.#holds(q, at)) return false;
+    this.#giveBack(q, at, now);
+    return true;
+  }
+
+  // What it will do
+
+  /** The usual query fits under its limits everywhere, and everywhere it takes its duration. */
+  #plan(q: SimQuery): void {
+    const { submission, placement } = q;
+    const { memLimit, coordinatorMemLimit } = q.admission.memory!;
+    const { peak } = submission;
+    q.reservedOnExecutor = memLimit > 0 ? memLimit : peak;
+    const rootOnly = placement.hasFootprint[placement.coordinatorAt] === 0;
+    q.reservedOnCoordinator = coordinatorMemLimit > 0 ? coordinatorMemLimit : rootOnly ? 0 : peak;
+    q.work = toMicros(submission.duration);
+    q.points = null;
+    q.peak = peak;
+    const fits = peak <= roomUnder(memLimit) && (rootOnly || peak <= roomUnder(coordinatorMemLimit));
+    if (!fits || this.#skews[q.queryClass] !== null) this.#planByHost(q);
+  }
+
+  /** The coordinator waits for all others: it is done when the last one is. */
+  #planByHost(q: SimQuery): void {
+    const { submission, placement } = q;
+    const { memLimit, coordinatorMemLimit } = q.admission.memory!;
+    const queryClass = this.#classes[q.queryClass]!;
+    const skew = this.#skews[q.queryClass]!;
+    const takes = new Map<Micros, number[]>();
+    const spills = new Float64Array(placement.hosts.length);
+    let last = q.work;
+    let failsAt = Number.POSITIVE_INFINITY;
+    q.peak = 0;
+    for (let i = 0; i < spills.length; i++) {
+      if (placement.hasFootprint[i] === 0) continue;
+      const peak = Math.round(submission.peak * (skew === null ? 1 : skew[placement.hosts[i]!]!));
+      const limit = i === placement.coordinatorAt ? coordinatorMemLimit : memLimit;
+      const work = hostWork(queryClass, this.#model, q.work, peak, limit);
+      spills[i] = work.spilled;
+      q.peak = Math.max(q.peak, work.peak);
+      last = Math.max(last, work.takes);
+      if (work.fails) failsAt = Math.min(failsAt, work.takes);
+      if (i !== placement.coordinatorAt) addTo(takes, work.takes, i);
+    }
+    q.spills = spills;
+    q.work = last;
+    q.points = pointsOf(takes, placement.coordinatorAt, last, failsAt);
+  }
+
+  // What it holds
+
+  #holdAll(q: SimQuery, now: Micros): void {
+    const { hosts, hasWork } = q.placement;
+    q.holding = q.points === null ? null : hasWork.slice();
+    q.isHoldingAll = true;
+    for (let i = 0; i < hosts.length; i++) if (hasWork[i] === 1) this.#hold(q, i, 1, now);
+  }
+
+  #holds(q: SimQuery, position: number): boolean {
+    return q.holding === null ? q.isHoldingAll && q.placement.hasWork[position] === 1 : q.holding[position] === 1;
+  }
+
+  #giveBack(q: SimQuery, position: number, now: Micros): void {
+    if (!this.#holds(q, position)) return;
+    q.holding ??= q.placement.hasWork.slice();
+    q.holding[position] = 0;
+    this.#hold(q, position, -1, now);
+  }
+
+  #hold(q: SimQuery, position: number, sign: 1 | -1, now: Micros): void {
+    const host = q.placement.hosts[position]!;
+    const bytes = position === q.placement.coordinatorAt ? q.reservedOnCoordinator : q.reservedOnExecutor;
+    this.#reservations.change(host, q.pool, sign * bytes, now);
+    if (this.#cores !== null) this.#load[host] = this.#load[host]! + sign * q.placement.instances[position]!;
+  }
+
+  // When it is done
+
+  #schedule(q: SimQuery): void {
+    const target = q.points === null ? q.work : q.points[q.nextPoint]!.work;
+    const left = (target - q.progress) / q.rate;
+    q.finish = this.#events.add(q.progressAt + Math.ceil(left), this.#eventKind, q.slot, 0);
+  }
+
+  #join(q: SimQuery, now: Micros): void {
+    this.#sharing.add(q);
+    this.#retimeAll(now);
+  }
+
+  /** Some host's load has changed: everybody's rate may have. Costs the number of running queries. */
+  #retimeAll(now: Micros): void {
+    for (const q of this.#sharing) {
+      const rate = this.#rateOf(q);
+      if (rate === q.rate) continue;
+      q.progress += (now - q.progressAt) * q.rate;
+      q.progressAt = now;
+      q.rate = rate;
+      if (q.finish === NO_EVENT) continue;
+      this.#events.remove(q.finish);
+      this.#schedule(q);
+    }
+  }
+
+  #rateOf(q: SimQuery): number {
+    const { hosts } = q.placement;
+    let rate = 1;
+    for (let i = 0; i < hosts.length; i++) {
+      if (!this.#holds(q, i)) continue;
+      const share = this.#cores! / this.#load[hosts[i]!]!;
+      if (share < rate) rate = share;
+    }
+    return rate;
+  }
+}
+
+function addTo(groups: Map<Micros, number[]>, key: Micros, value: number): void {
+  const group = groups.get(key);
+  if (group === undefined) groups.set(key, [value]);
+  else group.push(value);
+}
+
+function pointsOf(
+  takes: ReadonlyMap<Micros, readonly number[]>,
+  coordinatorAt: number,
+  last: Micros,
+  failsAt: Micros,
+): WorkPoint[] {
+  const points = [...takes]
+    .filter(([work]) => work < failsAt && work < last)
+    .map(([work, positions]) => ({ work, positions, fails: false }));
+  points.sort((a, b) => a.work - b.work);
+  if (failsAt !== Number.POSITIVE_INFINITY) return [...points, { work: failsAt, positions: [], fails: true }];
+  const together = [...(takes.get(last) ?? []), coordinatorAt].sort((a, b) => a - b);
+  return [...points, { work: last, positions: together, fails: false }];
+}

@@ -1,0 +1,63 @@
+/**
+ * A schedule in the simulator's own numbers: which of the cluster's hosts, in address order.
+ *
+ * Worked out once per schedule; all queries of one shape on one membership share it.
+ */
+import type { Schedule } from "../core/cluster/schedule.ts";
+
+export interface Placement {
+  /** By schedule position: number of the host; 1 if a fragment runs there; 1 if one with the footprint does. */
+  readonly hosts: Int32Array;
+  readonly hasWork: Uint8Array;
+  readonly hasFootprint: Uint8Array;
+  /** Fragment instances by schedule position. */
+  readonly instances: Int32Array;
+  /** Position of the coordinator's entry. */
+  readonly coordinatorAt: number;
+  readonly addresses: readonly string[];
+}
+
+export class Placements {
+  readonly #hostNumbers: ReadonlyMap<string, number>;
+  readonly #known = new WeakMap<Schedule, Placement>();
+  #lastSchedule: Schedule | null = null;
+  #last: Placement | null = null;
+
+  constructor(addresses: readonly string[]) {
+    this.#hostNumbers = new Map(addresses.map((address, i) => [address, i]));
+  }
+
+  /** hot: bench/simulate */
+  of(schedule: Schedule): Placement {
+    if (schedule !== this.#lastSchedule) {
+      this.#lastSchedule = schedule;
+      this.#last = this.#lookUp(schedule);
+    }
+    return this.#last!;
+  }
+
+  #lookUp(schedule: Schedule): Placement {
+    let found = this.#known.get(schedule);
+    if (found === undefined) {
+      found = this.#place(schedule);
+      this.#known.set(schedule, found);
+    }
+    return found;
+  }
+
+  #place({ backends, shape }: Schedule): Placement {
+    // The root fragment on a coordinator only collects rows; what the query uses is in the others.
+    const ofRoot = shape.fragments.reduce((n, f) => n + (f.runsOn === "coordinator" ? f.instancesPerHost : 0), 0);
+    const onlyRoot = backends.length === 1;
+    return {
+      hosts: Int32Array.from(backends, (b) => this.#hostNumbers.get(b.desc.address)!),
+      hasWork: Uint8Array.from(backends, (b) => (b.numInstances > 0 ? 1 : 0)),
+      hasFootprint: Uint8Array.from(backends, (b) =>
+        b.numInstances > (b.isCoordBackend && !onlyRoot ? ofRoot : 0) ? 1 : 0,
+      ),
+      instances: Int32Array.from(backends, (b) => b.numInstances),
+      coordinatorAt: backends.findIndex((b) => b.isCoordBackend),
+      addresses: backends.map((b) => b.desc.address),
+    };
+  }
+}

@@ -1,0 +1,293 @@
+/**
+ * The statestore's request-queue topic in virtual time: who published what, and what a reader hasn't seen
+ * (admission 7.1 to 7.4, 7.6).
+ *
+ * Two kinds of publishers. A controller publishes entries when its exchange comes, and the driver hands them
+ * over then. A host without a controller publishes one figure per pool, its `backend_mem_reserved`, and there
+ * are many of those and they move with every query; so their exchanges are no events. A change notes when the
+ * host's next exchange will collect it, and the figure is moved on when a reader comes by, or when a later
+ * change must not overtake it. What a reader sees is exactly what it would see with an event per exchange.
+ *
+ * Must keep: a reader gets each change, and never a value younger than the publisher's last exchange.
+ */
+import { invariant } from "../core/assert.ts";
+import type { PoolFigures, ReservedColumn, TopicEntry, TopicUpdate } from "../core/statestore/topic.ts";
+import { TopicStore } from "../core/statestore/topic-store.ts";
+import type { Bytes } from "../core/units.ts";
+import type { Micros } from "./event-queue.ts";
+import type { ExchangeGrid } from "./exchange-grid.ts";
+
+const NEVER = Number.POSITIVE_INFINITY;
+const NO_LOADS: ReadonlyMap<string, number> = new Map();
+const NO_COLUMNS: readonly ReservedColumn[] = [];
+const NO_ENTRIES: readonly TopicEntry[] = [];
+
+/** What hosts hold for one pool, and how far that has got; one place per host. */
+class PoolCells {
+  readonly pool: string;
+  /** Held now; and as the host collected it last: equal, and it has nothing to publish. */
+  readonly current: Float64Array;
+  readonly sent: Float64Array;
+  /** When the host's next exchange takes `current`; NEVER: nothing to take. */
+  readonly collectAt: Float64Array;
+  /** `sent` is in the topic from this moment on; NEVER: nothing on its way. */
+  readonly arrivesAt: Float64Array;
+  readonly isMoving: Uint8Array;
+  /** In the topic: NaN is no entry. */
+  readonly column: ReservedColumn;
+  readonly versions: Float64Array;
+  /** Newest of `versions`. */
+  version = 0;
+
+  constructor(pool: string, hosts: readonly string[]) {
+    const n = hosts.length;
+    this.pool = pool;
+    this.current = new Float64Array(n);
+    this.sent = new Float64Array(n);
+    this.collectAt = new Float64Array(n).fill(NEVER);
+    this.arrivesAt = new Float64Array(n).fill(NEVER);
+    this.isMoving = new Uint8Array(n);
+    this.column = { pool, hosts, bytes: new Float64Array(n).fill(Number.NaN) };
+    this.versions = new Float64Array(n);
+  }
+}
+
+/** What one controller has seen of the topic. */
+export interface TopicReader {
+  readonly address: string;
+  seen: number;
+  /** It starts from nothing: its next update is a full one. */
+  needsFull: boolean;
+}
+
+interface Sent {
+  readonly at: Micros;
+  readonly publisher: string;
+  readonly entries: readonly TopicEntry[];
+}
+
+export class RequestQueueTopic {
+  readonly #grid: ExchangeGrid;
+  readonly #receiveLag: Micros;
+  readonly #publishLag: Micros;
+  readonly #addresses: readonly string[];
+  /** By pool number. */
+  readonly #pools: PoolCells[] = [];
+  /** Cells with something to collect or on its way, as pool number times hosts plus host. */
+  readonly #moving: number[] = [];
+  /** Controllers' entries. */
+  readonly #store = new TopicStore();
+  #newestStored = 0;
+  /** Counts everything that comes into the topic, from hosts and controllers. */
+  #version = 0;
+  /** Controllers' entries on their way, in order of arrival. */
+  #sent: Sent[] = [];
+  #isStopped = false;
+
+  constructor(grid: ExchangeGrid, lags: { publish: Micros; receive: Micros }, addresses: readonly string[]) {
+    this.#grid = grid;
+    this.#publishLag = lags.publish;
+    this.#receiveLag = lags.receive;
+    this.#addresses = addresses;
+  }
+
+  get version(): number {
+    return this.#version;
+  }
+
+  /** Something is not in the topic yet, or not collected. */
+  get isMoving(): boolean {
+    return this.#moving.length > 0 || this.#sent.length > 0;
+  }
+
+  addPool(pool: number, name: string): void {
+    this.#pools[pool] = new PoolCells(name, this.#addresses);
+  }
+
+  /** What a host without a controller holds for a pool. */
+  heldOn(host: number, pool: number): number {
+    return this.#pools[pool]!.current[host]!;
+  }
+
+  /** A host without a controller holds `by` bytes more for the pool. hot: bench/simulate */
+  change(host: number, pool: number, by: number, now: Micros): void {
+    const cells = this.#pools[pool]!;
+    // An exchange of this very instant still takes the new value; an earlier one has taken the old one.
+    if (cells.collectAt[host]! < now) this.#collect(cells, host);
+    const held = cells.current[host]! + by;
+    cells.current[host] = held;
+    if (held === cells.sent[host]!) cells.collectAt[host] = NEVER;
+    else if (cells.collectAt[host] === NEVER && !this.#isStopped) {
+      cells.collectAt[host] = this.#nextCollection(host, now);
+      this.#setMoving(cells, host, pool);
+    }
+  }
+
+  #nextCollection(host: number, now: Micros): Micros {
+    return this.#grid.atOrAfter(host, now - this.#receiveLag) + this.#receiveLag;
+  }
+
+  #setMoving(cells: PoolCells, host: number, pool: number): void {
+    if (cells.isMoving[host] === 1) return;
+    cells.isMoving[host] = 1;
+    this.#moving.push(pool * this.#addresses.length + host);
+  }
+
+  /** A controller registers, for the first time or again: it gets everything there is. */
+  register(reader: TopicReader): void {
+    this.#store.subscribe(reader.address);
+    reader.needsFull = true;
+    reader.seen = 0;
+  }
+
+  /** What a controller's exchange brings, in the topic one publish lag from now. */
+  publish(publisher: string, entries: readonly TopicEntry[], now: Micros): void {
+    this.#sent.push({ at: now + this.#publishLag, publisher, entries });
+  }
+
+  /** True when the reader's next update would bring something. */
+  hasNewsFor(reader: TopicReader): boolean {
+    return reader.needsFull || reader.seen < this.#version;
+  }
+
+  /**
+   * What the reader hasn't seen, as the statestore has it at `now`. Hosts' figures as columns (fast, and only
+   * good until the next change), or as entries like everybody's.
+   */
+  updateFor(reader: TopicReader, now: Micros, asColumns: boolean): TopicUpdate {
+    this.settle(now);
+    const { seen, needsFull } = reader;
+    const isDelta = !needsFull;
+    reader.seen = this.#version;
+    reader.needsFull = false;
+    const entries = needsFull || this.#newestStored > seen ? this.#store.updateFor(reader.address).entries : NO_ENTRIES;
+    if (asColumns) return { isDelta, entries, columns: this.#columnsSince(seen) };
+    return { isDelta, entries: [...entries, ...this.#reservedSince(seen, needsFull)] };
+  }
+
+  #columnsSince(since: number): readonly ReservedColumn[] {
+    let found: ReservedColumn[] | null = null;
+    for (const cells of this.#pools) {
+      if (cells.version <= since) continue;
+      found ??= [];
+      found.push(cells.column);
+    }
+    return found ?? NO_COLUMNS;
+  }
+
+  #reservedSince(since: number, isFull: boolean): TopicEntry[] {
+    const found: TopicEntry[] = [];
+    for (const { pool, version, versions, column } of this.#pools) {
+      if (version <= since) continue;
+      column.bytes.forEach((bytes, i) => {
+        if (versions[i]! <= since || (isFull && Number.isNaN(bytes))) return;
+        const stats = Number.isNaN(bytes) ? null : onlyReserved(bytes as Bytes);
+        found.push({ kind: "pool", pool, host: this.#addresses[i]!, stats });
+      });
+    }
+    return found;
+  }
+
+  /** Brings into the topic what has arrived by `now`. hot: bench/simulate */
+  settle(now: Micros): void {
+    while (this.#sent.length > 0 && this.#sent[0]!.at <= now) this.#receive(this.#sent.shift()!);
+    const moving = this.#moving;
+    const hosts = this.#addresses.length;
+    let kept = 0;
+    for (const id of moving) {
+      const host = id % hosts;
+      const cells = this.#pools[(id - host) / hosts]!;
+      if (cells.collectAt[host]! <= now) this.#collect(cells, host);
+      if (cells.arrivesAt[host]! <= now) this.#arrive(cells, host);
+      if (cells.collectAt[host] === NEVER && cells.arrivesAt[host] === NEVER) cells.isMoving[host] = 0;
+      else moving[kept++] = id;
+    }
+    moving.length = kept;
+  }
+
+  #collect(cells: PoolCells, host: number): void {
+    // What was collected a round ago has arrived by now: a period is longer than the lag.
+    if (cells.arrivesAt[host] !== NEVER) this.#arrive(cells, host);
+    cells.arrivesAt[host] = cells.collectAt[host]! + this.#publishLag;
+    cells.sent[host] = cells.current[host]!;
+    cells.collectAt[host] = NEVER;
+  }
+
+  #arrive(cells: PoolCells, host: number): void {
+    cells.arrivesAt[host] = NEVER;
+    this.#put(cells, host, cells.sent[host]!);
+  }
+
+  #put(cells: PoolCells, host: number, bytes: number): void {
+    cells.column.bytes[host] = bytes;
+    cells.versions[host] = ++this.#version;
+    cells.version = this.#version;
+  }
+
+  #receive({ publisher, entries }: Sent): void {
+    this.#store.publish(publisher, entries);
+    this.#newestStored = ++this.#version;
+  }
+
+  // Faults
+
+  /** A host was declared failed: its entries go (admission 7.1). What it held must be given back already. */
+  forgetHost(host: number, now: Micros): void {
+    this.settle(now);
+    for (const cells of this.#pools) {
+      invariant(cells.current[host] === 0, "a failed host holds nothing");
+      cells.sent[host] = 0;
+      cells.collectAt[host] = NEVER;
+      cells.arrivesAt[host] = NEVER;
+      if (!Number.isNaN(cells.column.bytes[host]!)) this.#put(cells, host, Number.NaN);
+    }
+  }
+
+  /** A controller was declared failed, its host's figures included. */
+  forgetReader(reader: TopicReader, now: Micros): void {
+    this.settle(now);
+    this.#sent = this.#sent.filter((s) => s.publisher !== reader.address);
+    this.#store.fail(reader.address);
+    this.#newestStored = ++this.#version;
+  }
+
+  /** The statestore is away: nothing is collected, and what was on its way is lost. */
+  stop(now: Micros): void {
+    this.settle(now);
+    this.#isStopped = true;
+    this.#sent = [];
+    for (const cells of this.#pools) {
+      cells.collectAt.fill(NEVER);
+      cells.arrivesAt.fill(NEVER);
+    }
+  }
+
+  /** A restarted statestore knows nothing until somebody publishes, and hosts publish changes only (T-37). */
+  restart(now: Micros): void {
+    this.#isStopped = false;
+    this.#store.restart();
+    this.#pools.forEach((cells, pool) => {
+      cells.column.bytes.fill(Number.NaN);
+      cells.versions.fill(++this.#version);
+      cells.version = this.#version;
+      cells.current.forEach((held, host) => {
+        if (held === cells.sent[host]) return;
+        cells.collectAt[host] = this.#nextCollection(host, now);
+        this.#setMoving(cells, host, pool);
+      });
+    });
+  }
+}
+
+/** TPoolStats of a process without a controller: nothing but what its host reserved. */
+const onlyReserved = (backendMemReserved: Bytes): PoolFigures => ({
+  numAdmittedRunning: 0,
+  numQueued: 0,
+  backendMemReserved,
+  userLoads: NO_LOADS,
+  heavyQueries: [],
+  minMemConsumed: 0 as Bytes,
+  maxMemConsumed: 0 as Bytes,
+  totalMemConsumed: backendMemReserved,
+  numRunning: 0,
+});

@@ -1,0 +1,63 @@
+/**
+ * One admission controller in virtual time, with what its driver must remember: when it next talks to the
+ * statestore, what it has seen of the topic, whether a dequeue pass is on its way.
+ *
+ * In distributed mode every coordinator has one; with `admissiond` there is one for all, and it is a
+ * subscriber of its own.
+ */
+import { AdmissionController } from "../core/admission/controller.ts";
+import type { ControllerOptions } from "../core/admission/controller-options.ts";
+import { type EventHandle, type Micros, NO_EVENT } from "./event-queue.ts";
+import type { TopicReader } from "./request-queue-topic.ts";
+
+export class Seat implements TopicReader {
+  readonly index: number;
+  /** Address under which it publishes. */
+  readonly address: string;
+  /** Its number among the statestore's subscribers. */
+  readonly subscriber: number;
+  readonly #options: ControllerOptions;
+  controller: AdmissionController;
+
+  isAlive = true;
+  /** The statestore and it don't reach each other; it goes on deciding. */
+  isCutOff = false;
+  exchange: EventHandle = NO_EVENT;
+  pass: EventHandle = NO_EVENT;
+  /** Start of its last exchange, so that the next one is a later one. */
+  lastExchange: Micros = -1;
+  /** When the controller last heard that its view is current. */
+  heardAt: Micros = -1;
+  /** Exchanges so far, for the records. */
+  sequence = 0;
+  seen = 0;
+  needsFull = true;
+  /** Queries in its queues. */
+  queued = 0;
+  /** Reservations on its own host by pool: now, and as handed to the controller last. */
+  readonly reserved: number[] = [];
+  readonly handed: number[] = [];
+
+  constructor(index: number, subscriber: number, options: ControllerOptions) {
+    this.index = index;
+    this.subscriber = subscriber;
+    this.address = options.hostId;
+    this.#options = options;
+    this.controller = new AdmissionController(options);
+  }
+
+  /** A new process in the place of one that died: it knows nothing and has published nothing. */
+  restart(): void {
+    this.controller = new AdmissionController(this.#options);
+    this.isAlive = true;
+    this.isCutOff = false;
+    this.queued = 0;
+    this.heardAt = -1;
+    this.reserved.fill(0);
+    this.handed.fill(0);
+  }
+
+  get canExchange(): boolean {
+    return this.isAlive && !this.isCutOff;
+  }
+}

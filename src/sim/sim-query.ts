@@ -1,0 +1,131 @@
+/**
+ * One attempt in flight, as the simulator knows it: what the controller's handle, the client and the
+ * executors have to do with each other.
+ *
+ * Held in numbered slots and used again when the attempt is over, so that a long run needs as much memory as
+ * its busiest moment. Whoever keeps facts of a query copies them.
+ */
+import type { BackendRelease } from "../core/admission/backend-release.ts";
+import type { AdmissionQuery } from "../core/admission/query.ts";
+import type { QueryFacts } from "../core/run-observer.ts";
+import type { Submission } from "../workload/workload.ts";
+import { type EventHandle, type Micros, NO_EVENT } from "./event-queue.ts";
+import type { WorkPoint } from "./executors.ts";
+import type { Placement } from "./placement.ts";
+
+/**
+ *     free --> waiting --> running --> free
+ *                 '-----> (told) ----> free      rejected, timed out, cancelled, or never queued
+ */
+export type SimQueryState = "free" | "waiting" | "running";
+
+export class SimQuery implements QueryFacts {
+  readonly slot: number;
+  state: SimQueryState = "free";
+
+  pool = 0;
+  queryClass = 0;
+  user = 0;
+  coordinator = 0;
+  intended = 0;
+  firstIntended = 0;
+  attempt = 1;
+
+  #submission: Submission | null = null;
+  #admission: AdmissionQuery | null = null;
+  #placement: Placement | null = null;
+
+  /** Controller that decides about it. */
+  seat = 0;
+  submittedAt: Micros = 0;
+  decidedAt: Micros = 0;
+  /** Pending events of this query. */
+  timeout: EventHandle = NO_EVENT;
+  finish: EventHandle = NO_EVENT;
+  cancel: EventHandle = NO_EVENT;
+
+  // The next ones are the executors' (see `Executors`)
+
+  /** Largest peak of memory over its hosts, in bytes, and what it writes to scratch by schedule position. */
+  peak = 0;
+  spills: Float64Array | null = null;
+  /** Positions that still hold memory; null: all with work, or none, as `isHoldingAll` says. */
+  holding: Uint8Array | null = null;
+  isHoldingAll = false;
+  /** Published as reserved for it by an executor and by its coordinator while fragments run. */
+  reservedOnExecutor = 0;
+  reservedOnCoordinator = 0;
+  /** Work of the slowest host; moments at which some hosts are done, null: all at once. */
+  work: Micros = 0;
+  points: readonly WorkPoint[] | null = null;
+  nextPoint = 0;
+  /** Work done until `progressAt`, and per microsecond since. */
+  progress: Micros = 0;
+  progressAt: Micros = 0;
+  rate = 1;
+
+  // The driver's again
+
+  /** Which backends are given back when (admission 9.1), null: all are done in one instant. */
+  releasing: BackendRelease | null = null;
+  /** The client has been told: connection lost, while admission still holds the query. */
+  isClientGone = false;
+  /** Why it must end as failed, null: it need not. */
+  error: string | null = null;
+
+  constructor(slot: number) {
+    this.slot = slot;
+  }
+
+  begin(submission: Submission): void {
+    this.#submission = submission;
+    this.state = "waiting";
+    this.queryClass = submission.queryClass;
+    this.intended = submission.intended;
+    this.firstIntended = submission.firstIntended;
+    this.attempt = submission.attempt;
+    this.peak = 0;
+    this.isClientGone = false;
+    this.error = null;
+  }
+
+  /** Lets go of everything, so that nothing of a finished query is kept. */
+  free(): void {
+    this.state = "free";
+    this.#submission = null;
+    this.#admission = null;
+    this.#placement = null;
+    this.spills = null;
+    this.holding = null;
+    this.isHoldingAll = false;
+    this.points = null;
+    this.releasing = null;
+    this.timeout = NO_EVENT;
+    this.finish = NO_EVENT;
+    this.cancel = NO_EVENT;
+  }
+
+  get queryId(): string {
+    return this.submission.queryId;
+  }
+
+  get submission(): Submission {
+    return this.#submission!;
+  }
+
+  get admission(): AdmissionQuery {
+    return this.#admission!;
+  }
+
+  set admission(q: AdmissionQuery) {
+    this.#admission = q;
+  }
+
+  get placement(): Placement {
+    return this.#placement!;
+  }
+
+  set placement(p: Placement) {
+    this.#placement = p;
+  }
+}

@@ -1,0 +1,64 @@
+/**
+ * The second driver: a scenario on a virtual clock.
+ *
+ * The rules are the core's, the requests the workload's; here is only what the live fleet gets from the
+ * world: when things happen. One loop takes the earliest of the next submission and the next event; every step
+ * is done whole before the next, so the run is a function of scenario and seed. At one instant submissions come
+ * before events, and events in the order in which they were scheduled.
+ *
+ *     submit -> admitted ---> work on the hosts -> backends released in batches -> query released
+ *            -> queued -----> pass | time-out | cancellation
+ *            -> rejected
+ *
+ * Passes run when the instant has nothing else left to do, exchanges with the statestore only when they could
+ * bring or take something (`RequestQueueTopic`).
+ */
+import { DEFAULT_FLAGS, type ImpalaFlags } from "../config/impala-flags.ts";
+import type { Fault, Scenario } from "../config/scenario.ts";
+import type { PoolConfig } from "../core/pool-config.ts";
+import type { RunObserver } from "../core/run-observer.ts";
+import type { Workload } from "../workload/workload.ts";
+import { type Micros, toInstant } from "./event-queue.ts";
+import { Simulation } from "./simulation.ts";
+import type { EmitEvent } from "./teller.ts";
+
+/** What a pool's record is at the moment; a reload makes another object. */
+export interface PoolConfigs {
+  configOf(pool: string): PoolConfig;
+}
+
+export interface SimulationInput {
+  readonly scenario: Scenario;
+  readonly workload: Workload;
+  readonly pools: PoolConfigs;
+  /** Parsed `scenario.flags`; Impala's defaults when left out. */
+  readonly flags?: ImpalaFlags;
+  /** Each thing that happens, as an event object; slow. */
+  readonly emit?: EmitEvent;
+  /** The same in plain numbers; fast. */
+  readonly observer?: RunObserver;
+  /** The pools after a fault of kind `configChanges`. */
+  readonly changedPools?: (fault: Fault) => PoolConfigs;
+  /** After every event and submission: checkers look at the whole state. */
+  readonly inspect?: (simulation: Simulation) => void;
+}
+
+export interface SimulationResult {
+  /** Emulated milliseconds at which the last thing happened. */
+  readonly endedAt: number;
+  readonly submitted: number;
+  /** Events taken from the queue. */
+  readonly steps: number;
+}
+
+export function simulate(input: SimulationInput): SimulationResult {
+  const simulation = new Simulation({ ...input, flags: input.flags ?? DEFAULT_FLAGS });
+  simulation.run();
+  return resultOf(simulation);
+}
+
+const resultOf = (simulation: Simulation): SimulationResult => ({
+  endedAt: toInstant(simulation.now as Micros),
+  submitted: simulation.submitted,
+  steps: simulation.steps,
+});

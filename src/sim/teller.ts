@@ -1,0 +1,225 @@
+/**
+ * Tells what happened, in either form: to an observer in plain numbers, to a sink as RunEvents, or to nobody.
+ *
+ * The simulator changes its state first and then calls this, so that both forms tell the same story in the
+ * same order. Without a sink no event object is made.
+ */
+import type { AdmissionQuery } from "../core/admission/query.ts";
+import type { AdmissionPath, FinishState, RunEvent } from "../core/events.ts";
+import type { NameKind, RunObserver } from "../core/run-observer.ts";
+import type { Instant, Millis } from "../core/units.ts";
+import { type Micros, toInstant } from "./event-queue.ts";
+import type { SimQuery } from "./sim-query.ts";
+
+export type EmitEvent = (event: RunEvent) => void;
+
+/** Numbers for names in the order in which they were first heard; the last one asked for is at hand. */
+export class Names {
+  readonly #kind: NameKind;
+  readonly #observer: RunObserver | null;
+  readonly #numbers = new Map<string, number>();
+  readonly #names: string[] = [];
+  #lastName = "";
+  #last = -1;
+
+  constructor(kind: NameKind, observer: RunObserver | null) {
+    this.#kind = kind;
+    this.#observer = observer;
+  }
+
+  get size(): number {
+    return this.#names.length;
+  }
+
+  nameOf(index: number): string {
+    return this.#names[index]!;
+  }
+
+  /** hot: bench/simulate */
+  indexOf(name: string): number {
+    if (name === this.#lastName && this.#last >= 0) return this.#last;
+    let index = this.#numbers.get(name);
+    if (index === undefined) {
+      index = this.#names.length;
+      this.#numbers.set(name, index);
+      this.#names.push(name);
+      this.#observer?.named(this.#kind, index, name);
+    }
+    this.#lastName = name;
+    this.#last = index;
+    return index;
+  }
+}
+
+export class Teller {
+  readonly #emit: EmitEvent | null;
+  readonly #observer: RunObserver | null;
+  readonly #classes: readonly string[];
+
+  /** True when each step is wanted as an event, also those that no observer asks about. */
+  readonly tellsAll: boolean;
+
+  constructor(emit: EmitEvent | null, observer: RunObserver | null, classes: readonly string[]) {
+    this.#emit = emit;
+    this.#observer = observer;
+    this.#classes = classes;
+    this.tellsAll = emit !== null;
+    classes.forEach((name, i) => {
+      observer?.named("class", i, name);
+    });
+  }
+
+  event(event: RunEvent): void {
+    this.#emit?.(event);
+  }
+
+  submitted(q: SimQuery, now: Micros): void {
+    const at = toInstant(now);
+    this.#observer?.submitted(at, q);
+    if (this.#emit === null) return;
+    const s = q.submission;
+    this.#emit({
+      kind: "submitted",
+      at,
+      query: s.queryId,
+      queryClass: this.#classes[s.queryClass]!,
+      pool: s.pool,
+      user: s.user,
+      coordinator: s.coordinator,
+      intended: s.intended,
+      firstIntended: s.firstIntended,
+      attempt: s.attempt,
+      request: s.request,
+    });
+  }
+
+  unresolved(q: SimQuery, error: string, now: Micros): void {
+    const at = toInstant(now);
+    this.#observer?.unresolved(at, q);
+    this.#emit?.({ kind: "unresolved", at, query: q.submission.queryId, error });
+  }
+
+  queued(q: SimQuery, now: Micros): void {
+    const at = toInstant(now);
+    const { admission } = q;
+    this.#observer?.queued(at, q, admission.initialReason!);
+    this.#emit?.({
+      kind: "queued",
+      at,
+      query: q.submission.queryId,
+      reason: admission.initialReason!,
+      timeout: admission.timeout,
+    });
+  }
+
+  headWaits(q: SimQuery, now: Micros): void {
+    const at = toInstant(now);
+    const { admission } = q;
+    this.#observer?.headWaits(at, q, admission.latestReason!);
+    this.#emit?.({
+      kind: "stillQueued",
+      at,
+      query: q.submission.queryId,
+      reason: admission.latestReason!,
+      attempts: admission.failures,
+    });
+  }
+
+  admitted(q: SimQuery, path: AdmissionPath, now: Micros): void {
+    const at = toInstant(now);
+    const { admission } = q;
+    const memory = admission.memory!;
+    this.#observer?.admitted(at, q, path, queueWait(q, at), memory.cluster);
+    this.#emit?.({
+      kind: "admitted",
+      at,
+      query: q.submission.queryId,
+      path,
+      waited: queueWait(q, at) as Millis,
+      group: admission.plan!.schedule.group,
+      perHost: memory.perHost,
+      onCoordinator: memory.onCoordinator,
+      cluster: memory.cluster,
+      memLimit: memory.memLimit,
+      coordinatorMemLimit: memory.coordinatorMemLimit,
+      hosts: q.placement.addresses,
+    });
+  }
+
+  rejected(q: SimQuery, fromQueue: boolean, now: Micros): void {
+    const at = toInstant(now);
+    const reason = q.admission.rejectReason!;
+    const waited = queueWait(q, at);
+    this.#observer?.rejected(at, q, reason, waited, fromQueue);
+    this.#emit?.({
+      kind: "rejected",
+      at,
+      query: q.submission.queryId,
+      reason,
+      waited: waited as Millis,
+      fromQueue,
+    });
+  }
+
+  timedOut(q: SimQuery, now: Micros): void {
+    const at = toInstant(now);
+    const { admission } = q;
+    const waited = queueWait(q, at);
+    this.#observer?.timedOut(at, q, waited, reasonOf(admission));
+    this.#emit?.({
+      kind: "timedOut",
+      at,
+      query: q.submission.queryId,
+      waited: waited as Millis,
+      timeout: admission.timeout,
+      reason: reasonOf(admission),
+      details: admission.details,
+    });
+  }
+
+  cancelled(q: SimQuery, wasQueued: boolean, now: Micros): void {
+    const at = toInstant(now);
+    const waited = queueWait(q, at);
+    this.#observer?.cancelled(at, q, waited, wasQueued);
+    this.#emit?.({
+      kind: "cancelled",
+      at,
+      query: q.submission.queryId,
+      waited: waited as Millis,
+      wasQueued,
+    });
+  }
+
+  spilled(q: SimQuery, bytes: number, now: Micros): void {
+    this.#observer?.spilled(toInstant(now), q, bytes);
+  }
+
+  backendsReleased(q: SimQuery, hosts: readonly string[], bytes: number, now: Micros): void {
+    const at = toInstant(now);
+    this.#observer?.memoryReleased(at, q, bytes);
+    this.#emit?.({ kind: "backendsReleased", at, query: q.submission.queryId, hosts });
+  }
+
+  released(q: SimQuery, state: FinishState, now: Micros): void {
+    const at = toInstant(now);
+    this.#observer?.released(at, q, state, at - toInstant(q.decidedAt), q.peak);
+    this.#emit?.({
+      kind: "released",
+      at,
+      query: q.submission.queryId,
+      state,
+      peak: q.peak,
+      error: state === "failed" ? q.error : null,
+    });
+  }
+
+  ended(now: Micros): void {
+    this.#observer?.ended(toInstant(now));
+  }
+}
+
+/** Time in the queue up to `at`, 0 for one that never queued. */
+const queueWait = (q: SimQuery, at: Instant): number => (q.admission.wasQueued ? at - q.admission.queuedAt : 0);
+
+/** What the timeout message shows: the last real attempt's reason, or the initial one (T-7). */
+const reasonOf = (admission: AdmissionQuery) => admission.attemptReason ?? admission.initialReason!;
