@@ -14,7 +14,7 @@ export interface Scenario {
   readonly file: string;
   readonly seed: number;
   readonly cluster: ClusterSpec;
-  readonly pools: PoolSource;
+  readonly pools: PoolFiles;
   /** Impala's flags by name, without dashes, as written; who needs one parses it. */
   readonly flags: Readonly<Record<string, string>>;
   /** Groups of a user in the order they are consulted; null: the lookup fails (admission 8.2). */
@@ -77,7 +77,7 @@ export type Route = { readonly kind: "round-robin" | "random" } | { readonly kin
 
 // Pools
 
-export type PoolSource =
+export type PoolFiles =
   | {
       readonly kind: "files";
       /** Absolute paths. */
