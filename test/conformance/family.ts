@@ -17,7 +17,8 @@ export interface Vector {
 }
 
 export type Verdict =
-  | { readonly kind: "pass" }
+  /** `note`: what a reader of the result should know, printed with it. */
+  | { readonly kind: "pass"; readonly note?: string }
   | { readonly kind: "fail"; readonly expected: unknown; readonly got: unknown }
   | { readonly kind: "skip"; readonly why: string };
 

@@ -40,7 +40,7 @@ async function main(argv: readonly string[]): Promise<number> {
     for (const member of members) {
       const verdict = await judge(member);
       note(count, verdict);
-      if (verdict.kind !== "pass") details.push(describe(member, verdict));
+      if (verdict.kind !== "pass" || verdict.note !== undefined) details.push(describe(member, verdict));
     }
     console.log([`${family.padEnd(18)} ${line(count)}`, ...details].join("\n"));
     total.passed += count.passed;
@@ -69,7 +69,7 @@ function describe({ vector }: Collected, verdict: Verdict): string {
   if (verdict.kind === "skip") return `  skip ${vector.id}: ${verdict.why}`;
   if (verdict.kind === "fail")
     return `  FAIL ${vector.id}: ${vector.description}\n    expected ${text(verdict.expected)}\n    got      ${text(verdict.got)}`;
-  return "";
+  return `  note ${vector.id}: passes ${verdict.note ?? ""}`;
 }
 
 const text = (v: unknown): string => (typeof v === "string" ? v : (JSON.stringify(v) ?? String(v)));

@@ -9,6 +9,7 @@ import type { QueueReason, RejectReason, StaleAge } from "../../src/core/admissi
 import type { AdmissionRequest } from "../../src/core/admission/request.ts";
 import type { PoolConfig } from "../../src/core/pool-config.ts";
 import type { Bytes } from "../../src/core/units.ts";
+import { type Heavy, type HeavyReport, hostDetails, NO_HEAVY, poolDetails, reportOf } from "./details.ts";
 import { allowed, type Memory, memoryToAdmit, needed } from "./memory.ts";
 import {
   candidateGroups,
@@ -28,8 +29,8 @@ export interface ModelSettings {
   readonly dedicatedCoordinatorEstimates: boolean;
   readonly balanceGroups: boolean;
   readonly staleThresholdMs: number;
-  /** T-28. */
-  readonly quotaLeak: "faithful" | "repaired";
+  /** False: with the product's faults T-10 and T-28. */
+  readonly repaired: boolean;
   /** One controller for all coordinators (7.7). */
   readonly admissiond: boolean;
 }
@@ -54,7 +55,7 @@ export type ModelDecision =
 export type ModelEnd =
   | { readonly kind: "admit"; readonly waited: number; readonly admission: ModelAdmission }
   | { readonly kind: "reject"; readonly waited: number; readonly reason: RejectReason }
-  | { readonly kind: "timedOut"; readonly waited: number; readonly error: string }
+  | { readonly kind: "timedOut"; readonly waited: number; readonly reason: QueueReason; readonly error: string }
   | { readonly kind: "cancelled"; readonly waited: number };
 
 export interface ModelHost {
@@ -69,6 +70,7 @@ export interface ModelPoolPayload {
   readonly queued: number;
   readonly memReserved: number;
   readonly userLoads: ReadonlyMap<string, number>;
+  readonly heavy: HeavyReport;
 }
 
 /** Keys as on the wire; `stats` null is a deletion. */
@@ -86,6 +88,7 @@ export interface ModelPool {
   localRunning: number;
   localQueued: number;
   localMemReserved: number;
+  localHeavy: HeavyReport;
   localUserLoads: Map<string, number>;
   remote: Map<string, ModelPoolPayload>;
   totals: {
@@ -126,6 +129,7 @@ interface Running {
 }
 
 const NOT_APPLICABLE = "Not Applicable";
+const NO_BACKENDS = "Cannot schedule query: no registered backends available.";
 
 export class ModelController {
   readonly settings: ModelSettings;
@@ -144,9 +148,10 @@ export class ModelController {
   pending = true;
   coordinatorLimited = 0;
   /** Own reservations per pool, as the memory trackers of this process stand now (7.2). */
-  readonly trackers = new Map<string, number>();
+  readonly trackers = new Map<string, { reserved: number; queries: readonly Heavy[] }>();
   /** REJ-C4: heap in use and its limit, admissiond only. */
   serviceMemory: { usage: number; limit: number } | null = null;
+  private readonly unnoticed = new Map<string, Waiting>();
   private readonly heartbeats = new Map<string, number>();
 
   constructor(settings: ModelSettings) {
@@ -254,6 +259,10 @@ export class ModelController {
       const schedules: ModelSchedule[] = [];
       for (const group of this.orderedGroups(request, waiting.pool)) {
         const schedule = scheduleOn(group, this.cluster, request, coordinator);
+        if (schedule === "error") {
+          waiting.snapshot = { version: this.cluster.version, schedules: [] };
+          return { kind: "reject", reason: { rule: "REJ-C1", error: NO_BACKENDS } };
+        }
         if (schedule !== null) schedules.push(schedule);
       }
       waiting.snapshot = { version: this.cluster.version, schedules };
@@ -441,7 +450,7 @@ export class ModelController {
     if (limit < 0) return null;
     const reserved = Math.max(stats.aggMemReserved, stats.localMemAdmitted);
     if (reserved + c.memory.cluster > limit) {
-      waiting.details = this.topOfPool();
+      waiting.details = this.topOfPool(request.pool);
       return {
         reason: {
           rule: "ADM-4",
@@ -458,7 +467,7 @@ export class ModelController {
       const mem = memoryOn(b.isCoordBackend, c.memory);
       const onHost = this.hostReserved(b.address);
       if (onHost + mem > b.desc.admitMemLimit) {
-        waiting.details = this.topOfPool();
+        waiting.details = this.topOfHost(b.address);
         return {
           reason: {
             rule: "ADM-5",
@@ -479,9 +488,18 @@ export class ModelController {
     return null;
   }
 
-  /** No heavy queries are ever reported to the model, so the product's list of them is the empty text. */
-  private topOfPool(): string {
-    return "";
+  private topOfPool(pool: string): string {
+    const stats = this.pool(pool);
+    return poolDetails(pool, [stats.localHeavy, ...[...stats.remote.values()].map((r) => r.heavy)]);
+  }
+
+  private topOfHost(host: string): string {
+    const reports = new Map<string, HeavyReport>();
+    for (const [name, stats] of this.pools) {
+      const report = host === this.settings.host ? stats.localHeavy : stats.remote.get(host)?.heavy;
+      if (report !== undefined) reports.set(name, report);
+    }
+    return hostDetails(host, reports);
   }
 
   private slotsInUse(host: string): number {
@@ -546,7 +564,7 @@ export class ModelController {
   dequeuePass(now: number): { readonly query: string; readonly end: ModelEnd }[] {
     this.pending = false;
     const ends: { query: string; end: ModelEnd }[] = [];
-    if (groupsOf(this.cluster).length === 0) return ends;
+    if (groupsOf(this.cluster).length === 0 && !this.settings.repaired) return ends;
     for (const name of [...this.configs.keys()].sort()) {
       const config = this.configs.get(name);
       const stats = this.pool(name);
@@ -575,19 +593,19 @@ export class ModelController {
           head.cell = "rejected";
           stats.totals.rejected += 1;
           this.forgiveUser(head);
-          this.endWait(head, waited);
+          this.endOfPass(head, waited);
           ends.push({ query, end: { kind: "reject", waited, reason: attempt.reason } });
           return ends;
         }
         if (attempt.kind === "drop") {
           this.forgiveUser(head);
-          this.endWait(head, waited);
+          this.endOfPass(head, waited);
           ends.push({ query, end: { kind: "cancelled", waited } });
           return ends;
         }
         head.cell = "admitted";
         const admission = this.admit(head, attempt, "fromQueue");
-        this.endWait(head, waited);
+        this.endOfPass(head, waited);
         ends.push({ query, end: { kind: "admit", waited, admission } });
       }
       this.marked.add(name);
@@ -630,8 +648,17 @@ export class ModelController {
     return true;
   }
 
-  /** The waiter of a query that is still in its queue wakes: because of its timeout, or because it was cancelled. */
+  /**
+   * The waiter wakes: because of its timeout, because the query was cancelled, or, in global mode, by a poll after
+   * a pass. Null: a pass ended the wait, and has told how.
+   */
   waiterWakes(query: string, now: number): ModelEnd | null {
+    const decided = this.unnoticed.get(query);
+    if (decided !== undefined) {
+      this.unnoticed.delete(query);
+      this.endWait(decided, now - decided.since);
+      return null;
+    }
     const waiting = this.waiting(query);
     if (waiting === null) return null;
     const queue = this.queues.get(waiting.request.pool) ?? [];
@@ -652,8 +679,15 @@ export class ModelController {
     return {
       kind: "timedOut",
       waited,
+      reason: waiting.reason,
       error: `Admission for query exceeded timeout ${timeout}ms in pool ${waiting.request.pool}. Queued reason: ${reasonText(waiting.reason)} Additional Details: ${waiting.details}`,
     };
+  }
+
+  /** In global mode nobody sleeps on the cell: what a pass decided is noticed by the next poll (7.7). */
+  private endOfPass(waiting: Waiting, waited: number): void {
+    if (this.settings.admissiond) this.unnoticed.set(waiting.request.queryId, waiting);
+    else this.endWait(waiting, waited);
   }
 
   private endWait(waiting: Waiting, waited: number): void {
@@ -668,7 +702,7 @@ export class ModelController {
 
   /** T-28: in the product the load of a query that leaves its queue without running stays up. */
   private forgiveUser(waiting: Waiting): void {
-    if (this.settings.quotaLeak === "faithful") return;
+    if (!this.settings.repaired) return;
     if (hasQuotas(waiting.pool) || hasQuotas(waiting.root))
       discountUser(this.pool(waiting.request.pool), waiting.request.user);
   }
@@ -730,14 +764,18 @@ export class ModelController {
 
   // ---- topics (7) ---------------------------------------------------------------------------------------------
 
-  setBackendReserved(pool: string, bytes: number): void {
-    this.trackers.set(pool, bytes);
+  /** Also makes the pool known here, so that it is reported with the next exchange. */
+  setBackendReserved(pool: string, reserved: number, queries: readonly Heavy[]): void {
+    this.pool(pool);
+    this.trackers.set(pool, { reserved, queries });
   }
 
   /** What this process sends with an exchange, before it applies what came in; null: nothing. */
   publish(): ModelTopicEntry[] | null {
     for (const [name, stats] of this.pools) {
-      const reserved = this.trackers.get(name) ?? 0;
+      const tracker = this.trackers.get(name);
+      if (tracker !== undefined) stats.localHeavy = reportOf(tracker.queries);
+      const reserved = tracker?.reserved ?? 0;
       if (reserved === stats.localMemReserved) continue;
       stats.localMemReserved = reserved;
       this.marked.add(name);
@@ -754,6 +792,7 @@ export class ModelController {
           queued: stats.localQueued,
           memReserved: stats.localMemReserved,
           userLoads: new Map(stats.localUserLoads),
+          heavy: stats.localHeavy,
         },
       });
     }
@@ -833,6 +872,7 @@ export class ModelController {
       localRunning: 0,
       localQueued: 0,
       localMemReserved: 0,
+      localHeavy: NO_HEAVY,
       localUserLoads: new Map(),
       remote: new Map(),
       totals: { admitted: 0, queued: 0, dequeued: 0, rejected: 0, timedOut: 0, released: 0, timeInQueueMs: 0 },

@@ -6,7 +6,6 @@ import type { AdmissionRequest } from "../../src/core/admission/request.ts";
 import type { BackendDescriptor } from "../../src/core/cluster/backend.ts";
 import type { PoolConfig } from "../../src/core/pool-config.ts";
 
-/** Backends in the order in which they joined. */
 export interface ModelCluster {
   readonly version: number;
   readonly backends: readonly BackendDescriptor[];
@@ -43,11 +42,14 @@ export interface ModelSchedule {
 const byAddress = (a: { readonly address: string }, b: { readonly address: string }): number =>
   a.address < b.address ? -1 : a.address > b.address ? 1 : 0;
 
-/** Groups with at least one usable executor, by name. A backend with another min_size than its group is ignored. */
+/**
+ * Groups with at least one usable executor, by name. A backend with another min_size than its group's is ignored;
+ * the first in address order decides, since a list of backends doesn't tell who came first.
+ */
 export function groupsOf(cluster: ModelCluster): ModelGroup[] {
   const members = new Map<string, BackendDescriptor[]>();
   const minSizes = new Map<string, number>();
-  for (const b of cluster.backends) {
+  for (const b of [...cluster.backends].sort(byAddress)) {
     if (!b.isExecutor || b.isQuiescing || cluster.blacklisted.includes(b.address)) continue;
     const { name, minSize } = b.executorGroup;
     const known = minSizes.get(name);
@@ -83,19 +85,24 @@ export function candidateGroups(
   return matching.filter((g) => g.executors.length >= g.minSize);
 }
 
-/** The schedule on one group, or null when a retried query finds all of its executors blacklisted (6.2, 6). */
+/**
+ * The schedule on one group, or null when a retried query finds all of its executors blacklisted (6.2, 6). Executors
+ * are asked for, and the group has none: the scheduler's error (only an only-coordinators pool gets here).
+ */
 export function scheduleOn(
   group: ModelGroup,
   cluster: ModelCluster,
   request: AdmissionRequest,
   coordinator: BackendDescriptor,
-): ModelSchedule | null {
+): ModelSchedule | null | "error" {
   const { shape } = request;
   let usable = [...group.executors];
   if (request.blacklistedExecutors.length > 0 && group.name !== "empty group (using coordinator only)") {
     usable = usable.filter((b) => !request.blacklistedExecutors.includes(b.address));
     if (usable.length === 0) return null;
   }
+
+  if (group.name === "all-coordinators" && usable.length === 0 && !shape.coordinatorOnly) return "error";
 
   const chosen = new Map<string, BackendDescriptor>();
   const width = shape.executors === "all" ? usable.length : Math.min(shape.executors, usable.length);

@@ -26,7 +26,10 @@ export interface ControllerOptions {
   /** `global`: one controller for all coordinators, whose waiters poll (admission 7.7). */
   readonly mode: "distributed" | "global";
   readonly flags: ControllerFlags;
-  /** False: as the product does it, faults included. True: T-28, the leaked quota load, is repaired. */
+  /**
+   * False: as the product does it, faults included. True: T-28, the leaked quota load, is repaired, and so is
+   * T-10: what needs no executors is dequeued while there are none.
+   */
   readonly repaired: boolean;
   /** Global mode with compressed requests: a queued query is scheduled anew at its next attempt (5.1). */
   readonly dropsSchedulesWhenQueued: boolean;

@@ -52,6 +52,10 @@ const NOBODY: Set<string> = new Set();
 const NO_COLUMNS: readonly ReservedColumn[] = [];
 const NO_EXECUTORS: QueueReason = { rule: "NO-EXECUTORS" };
 const NO_COORDINATOR: QueueReason = { rule: "NO-COORDINATOR" };
+const NO_BACKENDS: RejectReason = {
+  rule: "REJ-C1",
+  error: "Cannot schedule query: no registered backends available.",
+};
 
 export class AdmissionController {
   readonly options: ControllerOptions;
@@ -280,6 +284,7 @@ export class AdmissionController {
   /** Skips every further check, the quota's included (T-30, T-62). */
   #nowhere(q: AdmissionQuery, why: NoPlan): Attempt {
     if (why === "coordinatorRemoved") return reject(q, { rule: "REJ-C2", coordinator: q.request.coordinator });
+    if (why === "noBackends") return reject(q, NO_BACKENDS);
     this.#isCoordinatorShort = false;
     q.attemptReason = why === "noCoordinator" ? NO_COORDINATOR : NO_EXECUTORS;
     return "wait";
@@ -441,7 +446,7 @@ export class AdmissionController {
     const self = this;
     return {
       get hasExecutorGroups() {
-        return self.#membership.groups.length > 0;
+        return self.#membership.groups.length > 0 || self.options.repaired;
       },
       pools: this.#poolsInOrder,
       attemptFromQueue: (q, pool, config, now) => this.#attemptFromQueue(q, pool, config, now),
@@ -872,6 +877,7 @@ function reject(q: AdmissionQuery, reason: RejectReason): Attempt {
 
 function nowhereReason(why: NoPlan, q: AdmissionQuery): QueueReason | RejectReason {
   if (why === "coordinatorRemoved") return { rule: "REJ-C2", coordinator: q.request.coordinator };
+  if (why === "noBackends") return NO_BACKENDS;
   return why === "noCoordinator" ? NO_COORDINATOR : NO_EXECUTORS;
 }
 

@@ -19,7 +19,9 @@ export type Candidates =
   | { readonly kind: "noCoordinator" }
   /** Global mode only (REJ-C2). */
   | { readonly kind: "coordinatorRemoved" }
-  | { readonly kind: "noExecutors" };
+  | { readonly kind: "noExecutors" }
+  /** A coordinators-only pool while all coordinators are quiescing: the product's scheduler fails (REJ-C1). */
+  | { readonly kind: "noBackends" };
 
 export interface CandidateQuery {
   readonly coordinator: string;
@@ -35,11 +37,20 @@ const THE_EMPTY_GROUP = new ExecutorGroup(EMPTY_GROUP, 1, []);
 export function candidateGroups(query: CandidateQuery, membership: Membership): Candidates {
   if (membership.backend(query.coordinator) === undefined)
     return { kind: membership.removedCoordinators.has(query.coordinator) ? "coordinatorRemoved" : "noCoordinator" };
-  const groups = groupsToTry(query, membership)
+  const toTry = groupsToTry(query, membership);
+  if (isBare(query, toTry)) return { kind: "noBackends" };
+  const groups = toTry
     .map((whole) => ({ whole, usable: usablePart(whole, query.blacklistedExecutors) }))
     .filter(({ whole, usable }) => usable.executors.length > 0 || whole === THE_EMPTY_GROUP || usable === whole);
   return groups.length > 0 ? { kind: "groups", groups } : { kind: "noExecutors" };
 }
+
+/** Health isn't checked for that one group, so it can be without any member (6.2 item 2). */
+const isBare = (query: CandidateQuery, toTry: readonly ExecutorGroup[]): boolean =>
+  query.onlyCoordinators &&
+  !query.coordinatorOnly &&
+  query.blacklistedExecutors.length === 0 &&
+  toTry.every((g) => g.executors.length === 0);
 
 function groupsToTry(query: CandidateQuery, membership: Membership): readonly ExecutorGroup[] {
   if (query.onlyCoordinators) return [membership.allCoordinators];
