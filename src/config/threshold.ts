@@ -25,7 +25,6 @@ export const THRESHOLD_NUMBERS: Readonly<Record<string, NumberUnit>> = {
   failed: "count",
   loss: "share",
   utilisation: "share",
-  spilledShare: "share",
   "wait.p50": "time",
   "wait.p90": "time",
   "wait.p95": "time",

@@ -1,0 +1,242 @@
+/**
+ * What waiting is due to: every second of every waiting query is charged to a cause (insight 2.3).
+ *
+ * The head of a queue is charged to what keeps it from going, a follower to the same, or to "queue order" when
+ * it alone could go now. The sum over the causes is the sum of all waits, exactly. Running limit and pool
+ * memory are judged against the exact state of the pool, which the fold knows; slots, hosts and executors are
+ * as the head's controller saw them.
+ */
+import type { QueueReason } from "../core/admission/reasons.ts";
+import { unreachable } from "../core/assert.ts";
+import type { PoolConfig } from "../core/pool-config.ts";
+import { isUnlimited } from "../core/units.ts";
+
+export const CONSTRAINTS = [
+  "runningLimit",
+  "slots",
+  "poolMemory",
+  "hostMemory",
+  "reservation",
+  "queueOrder",
+  "staleView",
+  "wakeUp",
+  "executorsMissing",
+  "coordinatorMissing",
+] as const;
+export type Constraint = (typeof CONSTRAINTS)[number];
+
+/** Words for people, and the rule where there is one. */
+export const CONSTRAINT_TEXT: Readonly<Record<Constraint, string>> = {
+  runningLimit: "running limit (ADM-2)",
+  slots: "slots (ADM-3)",
+  poolMemory: "pool memory (ADM-4)",
+  hostMemory: "host memory (ADM-5)",
+  reservation: "memory limit below the reservation (ADM-6)",
+  queueOrder: "queue order (ADM-1)",
+  staleView: "stale view",
+  wakeUp: "wake-up",
+  executorsMissing: "executors missing",
+  coordinatorMissing: "coordinator missing",
+};
+
+const INDEX = Object.fromEntries(CONSTRAINTS.map((c, i) => [c, i])) as Readonly<Record<Constraint, number>>;
+const COUNT = CONSTRAINTS.length;
+
+/** The pool's exact state, summed over controllers. */
+export interface ExactPool {
+  readonly running: number;
+  readonly memory: number;
+  readonly config: PoolConfig | null;
+  /** Cluster memory that a query of this class is charged, -1: not known yet. */
+  needOf(queryClass: number): number;
+}
+
+/** One controller's queue for one pool. */
+export class QueueOfPool {
+  waiting = 0;
+  readonly #byClass: number[] = [];
+  #headClass = -1;
+  #reason: QueueReason | null = null;
+
+  enter(queryClass: number, reason: QueueReason): void {
+    if (this.waiting === 0) this.headWaits(queryClass, reason);
+    this.waiting++;
+    this.#byClass[queryClass] = (this.#byClass[queryClass] ?? 0) + 1;
+  }
+
+  leave(queryClass: number): void {
+    this.waiting--;
+    this.#byClass[queryClass]!--;
+  }
+
+  headWaits(queryClass: number, reason: QueueReason): void {
+    this.#headClass = queryClass;
+    this.#reason = reason;
+  }
+
+  /** Everybody here has waited through the ledger's interval in this state of the pool. */
+  charge(pool: ExactPool, ledger: WaitLedger): void {
+    const head = causesFor(this.#reason, this.#headClass, pool);
+    ledger.addHead(head);
+    let followers = 0;
+    for (let c = 0; c < this.#byClass.length; c++) {
+      const count = this.#byClass[c] ?? 0;
+      if (count === 0) continue;
+      const isHeads = c === this.#headClass;
+      if (!isHeads && couldGoAlone(c, this.#reason, pool)) ledger.add(QUEUE_ORDER, count);
+      else followers += count;
+    }
+    ledger.add(head, followers);
+  }
+}
+
+/** Bits of the constraints; several bits: they bind only together. */
+type Causes = number;
+
+const bit = (c: Constraint): Causes => 1 << INDEX[c];
+const QUEUE_ORDER = bit("queueOrder");
+
+function causesFor(reason: QueueReason | null, queryClass: number, pool: ExactPool): Causes {
+  if (reason === null) return bit("wakeUp");
+  const exact = poolCauses(reason, queryClass, pool);
+  switch (reason.rule) {
+    case "ADM-1":
+      return exact === 0 ? bit("wakeUp") : exact;
+    case "ADM-2":
+    case "ADM-4":
+      return exact === 0 ? bit("staleView") : exact;
+    case "ADM-3":
+      return exact | bit("slots");
+    case "ADM-5":
+      return exact | bit("hostMemory");
+    case "ADM-6":
+      return exact | bit("reservation");
+    case "NO-EXECUTORS":
+      return bit("executorsMissing");
+    case "NO-COORDINATOR":
+      return bit("coordinatorMissing");
+    default:
+      return unreachable(reason);
+  }
+}
+
+/** Running limit and pool memory, against the exact state. */
+function poolCauses(reason: QueueReason, queryClass: number, pool: ExactPool): Causes {
+  const { config } = pool;
+  if (config === null)
+    return reason.rule === "ADM-2" ? bit("runningLimit") : reason.rule === "ADM-4" ? bit("poolMemory") : 0;
+  const need = pool.needOf(queryClass);
+  const overRunning = !isUnlimited(config.maxRequests) && pool.running >= config.maxRequests;
+  const overMemory = !isUnlimited(config.maxMemResources) && need >= 0 && pool.memory + need > config.maxMemResources;
+  return (overRunning ? bit("runningLimit") : 0) | (overMemory ? bit("poolMemory") : 0);
+}
+
+/** Only what the pool's own limits can prove: where a host or a slot stops the head, a follower is not asked. */
+function couldGoAlone(queryClass: number, reason: QueueReason | null, pool: ExactPool): boolean {
+  if (reason === null || pool.config === null || pool.needOf(queryClass) < 0) return false;
+  const stoppedByPool = reason.rule === "ADM-1" || reason.rule === "ADM-2" || reason.rule === "ADM-4";
+  return stoppedByPool && poolCauses(reason, queryClass, pool) === 0;
+}
+
+/** Bins double when the run outgrows them, so that any run has between 60 and 120 of them. */
+const BINS = 120;
+const FIRST_BIN_MS = 100;
+
+export interface ConstraintShare {
+  readonly constraint: Constraint;
+  /** Query-milliseconds charged to it, its parts of joint ones included. */
+  readonly waitedMs: number;
+  /** Of these, those in which it was not alone. */
+  readonly jointMs: number;
+  /** Time in which it stopped some head. */
+  readonly headMs: number;
+}
+
+export class WaitLedger {
+  readonly #waited = new Float64Array(COUNT);
+  readonly #joint = new Float64Array(COUNT);
+  readonly #head = new Float64Array(COUNT);
+  #bins = new Float64Array(COUNT * BINS);
+  #binMs = FIRST_BIN_MS;
+  #from = 0;
+  #until = 0;
+
+  /** What is added from now on was waited in this time. */
+  interval(from: number, until: number): void {
+    this.#from = from;
+    this.#until = until;
+    while (until > this.#binMs * BINS) this.#halveBins();
+  }
+
+  /** hot: bench/simulate. So many queries have waited for these causes throughout the interval. */
+  add(causes: Causes, queries: number): void {
+    if (queries === 0) return;
+    const members = bitCount(causes);
+    const weight = queries / members;
+    const part = weight * (this.#until - this.#from);
+    for (let i = 0; i < COUNT; i++) {
+      if ((causes & (1 << i)) === 0) continue;
+      this.#waited[i]! += part;
+      if (members > 1) this.#joint[i]! += part;
+      this.#addToBins(i, weight);
+    }
+  }
+
+  addHead(causes: Causes): void {
+    const ms = this.#until - this.#from;
+    for (let i = 0; i < COUNT; i++) if ((causes & (1 << i)) !== 0) this.#head[i]! += ms;
+  }
+
+  get totalMs(): number {
+    return this.#waited.reduce((sum, ms) => sum + ms, 0);
+  }
+
+  /** Largest first, those that never bound left out. */
+  shares(): ConstraintShare[] {
+    return CONSTRAINTS.map((constraint, i) => ({
+      constraint,
+      waitedMs: this.#waited[i]!,
+      jointMs: this.#joint[i]!,
+      headMs: this.#head[i]!,
+    }))
+      .filter((share) => share.waitedMs > 0)
+      .sort((a, b) => b.waitedMs - a.waitedMs);
+  }
+
+  /** The constraint with most waiting in each of `count` equal intervals up to `end`, null where nothing waited. */
+  overTime(end: number, count: number): (Constraint | null)[] {
+    return Array.from({ length: count }, (_, k) => {
+      const sums = new Float64Array(COUNT);
+      const from = Math.floor((end * k) / count / this.#binMs);
+      const to = Math.max(from + 1, Math.floor((end * (k + 1)) / count / this.#binMs));
+      for (let bin = from; bin < Math.min(to, BINS); bin++)
+        for (let i = 0; i < COUNT; i++) sums[i]! += this.#bins[bin * COUNT + i]!;
+      const most = sums.indexOf(Math.max(...sums));
+      return sums[most]! > 0 ? (CONSTRAINTS[most] ?? null) : null;
+    });
+  }
+
+  #addToBins(constraint: number, weight: number): void {
+    const width = this.#binMs;
+    let from = this.#from;
+    for (let bin = Math.floor(from / width); from < this.#until; bin++) {
+      const end = Math.min((bin + 1) * width, this.#until);
+      this.#bins[bin * COUNT + constraint]! += weight * (end - from);
+      from = end;
+    }
+  }
+
+  #halveBins(): void {
+    const merged = new Float64Array(COUNT * BINS);
+    for (let bin = 0; bin < BINS; bin++)
+      for (let i = 0; i < COUNT; i++) merged[(bin >> 1) * COUNT + i]! += this.#bins[bin * COUNT + i]!;
+    this.#bins = merged;
+    this.#binMs *= 2;
+  }
+}
+
+function bitCount(bits: number): number {
+  let count = 0;
+  for (let rest = bits; rest !== 0; rest &= rest - 1) count++;
+  return count;
+}

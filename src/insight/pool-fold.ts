@@ -1,0 +1,201 @@
+/**
+ * The numbers of one pool, folded from what happened (insight 2.1, 2.2, 2.4).
+ *
+ * Everything that lasts is an exact integral: value times length between two events. A state that nothing
+ * lasted in is no state, so peaks are those of instants that are over (DESIGN 3): between the release of a
+ * query's memory and that of its place, one step apart in one instant, nobody sees a peak.
+ */
+import type { QueueReason } from "../core/admission/reasons.ts";
+import type { PoolConfig } from "../core/pool-config.ts";
+import { isUnlimited } from "../core/units.ts";
+import { type ExactPool, QueueOfPool, WaitLedger } from "./binding.ts";
+import { Histogram } from "./histogram.ts";
+
+/** How far and how long something was above its limit. */
+export interface Excess {
+  readonly most: number;
+  readonly timeMs: number;
+  /** Excess times length, in units of the value times milliseconds. */
+  readonly area: number;
+}
+
+class ExcessMeter {
+  most = 0;
+  timeMs = 0;
+  area = 0;
+
+  add(value: number, limit: number, ms: number): void {
+    const over = value - limit;
+    if (limit < 0 || over <= 0) return;
+    if (over > this.most) this.most = over;
+    this.timeMs += ms;
+    this.area += over * ms;
+  }
+}
+
+/** Of one user or coordinator of the pool. */
+export interface WaitShare {
+  admitted: number;
+  waitedMs: number;
+}
+
+export class PoolFold implements ExactPool {
+  readonly name: string;
+  readonly config: PoolConfig | null;
+
+  // Counters
+  submitted = 0;
+  requests = 0;
+  immediately = 0;
+  trivially = 0;
+  fromQueue = 0;
+  readonly rejectedByRule = new Map<string, number>();
+  rejected = 0;
+  timedOut = 0;
+  cancelled = 0;
+  finished = 0;
+  failed = 0;
+  cancelledRunning = 0;
+  spilledBytes = 0;
+  staleAdmissions = 0;
+  admittedUnderPressure = 0;
+
+  // Now
+  running = 0;
+  queued = 0;
+  memory = 0;
+
+  // Waits: from the intended arrival, of admitted queries
+  readonly waits = new Histogram();
+  /** From the first attempt's intention; the same object as `waits` until a retry is admitted. */
+  requestWaits = this.waits;
+  queueWaitMs = 0;
+  readonly byUser: WaitShare[] = [];
+  readonly byCoordinator: WaitShare[] = [];
+  readonly byClass: Histogram[] = [];
+
+  // Over time
+  peakRunning = 0;
+  peakQueued = 0;
+  peakMemory = 0;
+  runningMs = 0;
+  queuedMs = 0;
+  memoryMs = 0;
+  /** Time with a nonempty queue, and the memory admitted times length in it. */
+  busyMs = 0;
+  busyMemoryMs = 0;
+  readonly overRunning = new ExcessMeter();
+  readonly overMemory = new ExcessMeter();
+  readonly overQueued = new ExcessMeter();
+  readonly ledger = new WaitLedger();
+
+  readonly #queues: QueueOfPool[] = [];
+  readonly #needs: number[] = [];
+  #last: number;
+
+  constructor(name: string, config: PoolConfig | null, from: number) {
+    this.name = name;
+    this.config = config;
+    this.#last = from;
+  }
+
+  needOf(queryClass: number): number {
+    return this.#needs[queryClass] ?? -1;
+  }
+
+  learnNeed(queryClass: number, cluster: number): void {
+    this.#needs[queryClass] = cluster;
+  }
+
+  queue(index: number): QueueOfPool {
+    let queue = this.#queues[index];
+    if (queue === undefined) {
+      queue = new QueueOfPool();
+      for (let i = this.#queues.length; i <= index; i++) this.#queues[i] ??= new QueueOfPool();
+      this.#queues[index] = queue;
+    }
+    return queue;
+  }
+
+  /** hot: bench/simulate. The state since the last call has held until now. */
+  advance(at: number): void {
+    const ms = at - this.#last;
+    if (ms <= 0) return;
+    if (this.running > this.peakRunning) this.peakRunning = this.running;
+    if (this.queued > this.peakQueued) this.peakQueued = this.queued;
+    if (this.memory > this.peakMemory) this.peakMemory = this.memory;
+    this.runningMs += this.running * ms;
+    this.memoryMs += this.memory * ms;
+    if (this.queued > 0) this.#advanceQueues(at, ms);
+    if (this.config !== null) this.#measureExcess(this.config, ms);
+    this.#last = at;
+  }
+
+  #advanceQueues(at: number, ms: number): void {
+    this.queuedMs += this.queued * ms;
+    this.busyMs += ms;
+    this.busyMemoryMs += this.memory * ms;
+    this.ledger.interval(this.#last, at);
+    for (const queue of this.#queues) if (queue.waiting > 0) queue.charge(this, this.ledger);
+  }
+
+  #measureExcess(config: PoolConfig, ms: number): void {
+    this.overRunning.add(this.running, config.maxRequests, ms);
+    this.overMemory.add(this.memory, config.maxMemResources, ms);
+    this.overQueued.add(this.queued, config.maxQueued, ms);
+  }
+
+  enqueue(queue: number, queryClass: number, reason: QueueReason): void {
+    this.learnFrom(queryClass, reason);
+    this.queue(queue).enter(queryClass, reason);
+    this.queued++;
+  }
+
+  dequeue(queue: number, queryClass: number, waited: number): void {
+    this.queue(queue).leave(queryClass);
+    this.queued--;
+    this.queueWaitMs += waited;
+  }
+
+  learnFrom(queryClass: number, reason: QueueReason): void {
+    if (reason.rule === "ADM-4") this.learnNeed(queryClass, reason.needed);
+  }
+
+  admit(queryClass: number, cluster: number, wait: number, requestWait: number, isTrivial: boolean): void {
+    this.learnNeed(queryClass, cluster);
+    if (!isTrivial && this.#isOverFull(cluster)) this.staleAdmissions++;
+    if (this.queued > 0) this.admittedUnderPressure++;
+    this.running++;
+    this.memory += cluster;
+    this.#addRequestWait(wait, requestWait);
+    this.waits.add(wait);
+    this.byClass[queryClass] ??= new Histogram();
+    this.byClass[queryClass].add(wait);
+  }
+
+  /** Whether the exact state would have refused one more. */
+  #isOverFull(cluster: number): boolean {
+    if (this.config === null) return false;
+    const { maxRequests, maxMemResources } = this.config;
+    return (
+      (!isUnlimited(maxRequests) && this.running >= maxRequests) ||
+      (!isUnlimited(maxMemResources) && this.memory + cluster > maxMemResources)
+    );
+  }
+
+  /** Before `wait` is added: while both agree, one histogram serves for both. */
+  #addRequestWait(wait: number, requestWait: number): void {
+    if (this.requestWaits === this.waits) {
+      if (wait === requestWait) return;
+      this.requestWaits = new Histogram();
+      this.requestWaits.addAll(this.waits);
+    }
+    this.requestWaits.add(requestWait);
+  }
+
+  share(list: WaitShare[], index: number, wait: number): void {
+    list[index] ??= { admitted: 0, waitedMs: 0 };
+    list[index].admitted++;
+    list[index].waitedMs += wait;
+  }
+}

@@ -1,0 +1,66 @@
+/**
+ * Why queries got no answer, grouped for people: one line for each kind of reason, with how many, the widest
+ * figures, and the first query it happened to.
+ */
+import { type QueueReason, queueReasonText, type RejectReason, rejectReasonText } from "../core/admission/reasons.ts";
+
+/** How a query ended without being admitted. */
+export type RefusalKind = "rejected" | "timedOut";
+
+export interface Refusal {
+  readonly kind: RefusalKind;
+  readonly rule: string;
+  readonly count: number;
+  /** The product's text for the first of them. */
+  readonly text: string;
+  /** Of "queue is not empty (size N)": the smallest and largest N. */
+  readonly sizes: { readonly least: number; readonly most: number } | null;
+  readonly firstAt: number;
+  readonly firstQuery: string;
+}
+
+interface Group {
+  count: number;
+  readonly text: string;
+  least: number;
+  most: number;
+  readonly firstAt: number;
+  readonly firstQuery: string;
+}
+
+/** Different rules are few, so this is small however many queries are refused. */
+export class Refusals {
+  readonly #groups = new Map<string, Group>();
+
+  rejected(at: number, query: () => string, reason: RejectReason): void {
+    this.#add(`rejected ${reason.rule}`, at, query, () => rejectReasonText(reason), 0);
+  }
+
+  timedOut(at: number, query: () => string, reason: QueueReason): void {
+    const size = reason.rule === "ADM-1" ? reason.queued : 0;
+    this.#add(`timedOut ${reason.rule}`, at, query, () => queueReasonText(reason), size);
+  }
+
+  #add(key: string, at: number, query: () => string, text: () => string, size: number): void {
+    const group = this.#groups.get(key);
+    if (group === undefined) {
+      const made = { count: 1, text: text(), least: size, most: size, firstAt: at, firstQuery: query() };
+      this.#groups.set(key, made);
+      return;
+    }
+    group.count++;
+    if (size < group.least) group.least = size;
+    if (size > group.most) group.most = size;
+  }
+
+  /** Most frequent first. */
+  list(): Refusal[] {
+    return [...this.#groups]
+      .map(([key, g]) => {
+        const [kind, rule] = key.split(" ") as [RefusalKind, string];
+        const sizes = rule === "ADM-1" ? { least: g.least, most: g.most } : null;
+        return { kind, rule, count: g.count, text: g.text, sizes, firstAt: g.firstAt, firstQuery: g.firstQuery };
+      })
+      .sort((a, b) => b.count - a.count);
+  }
+}

@@ -1,0 +1,146 @@
+/**
+ * The numbers of a whole run: one `PoolFold` for each pool, told what happened by either driver.
+ *
+ * Memory does not grow with the number of queries. Whatever is ratio, quantile or text is made in `finish`.
+ */
+import type { QueueReason, RejectReason } from "../core/admission/reasons.ts";
+import type { AdmissionPath, FinishState } from "../core/events.ts";
+import type { PoolConfig } from "../core/pool-config.ts";
+import type { NameKind, QueryFacts, RunObserver } from "../core/run-observer.ts";
+import { PoolFold } from "./pool-fold.ts";
+import { Refusals } from "./refusals.ts";
+import { type RunSummary, summaryOf } from "./summary.ts";
+
+export interface FoldSettings {
+  /** The record of a pool, null when it cannot be known: then nothing is compared with limits. */
+  readonly configOf: (pool: string) => PoolConfig | null;
+  /** One queue per pool for all coordinators, or one for each. */
+  readonly admission: "distributed" | "admissiond";
+}
+
+export class SummaryFold implements RunObserver {
+  readonly #settings: FoldSettings;
+  readonly names: Readonly<Record<NameKind, string[]>> = { pool: [], class: [], user: [], coordinator: [] };
+  readonly pools: PoolFold[] = [];
+  readonly refusals: Refusals[] = [];
+  unresolvedCount = 0;
+  firstUnresolved: { readonly at: number; readonly query: string } | null = null;
+  /** First intended arrival and last event. */
+  from = Number.POSITIVE_INFINITY;
+  until = 0;
+  submitLagMs = 0;
+
+  constructor(settings: FoldSettings) {
+    this.#settings = settings;
+  }
+
+  named(kind: NameKind, index: number, name: string): void {
+    this.names[kind][index] = name;
+  }
+
+  submitted(at: number, q: QueryFacts): void {
+    if (q.intended < this.from) this.from = q.intended;
+    this.submitLagMs += at - q.intended;
+    const pool = this.#poolAt(at, q);
+    pool.submitted++;
+    if (q.attempt === 1) pool.requests++;
+  }
+
+  unresolved(at: number, q: QueryFacts): void {
+    this.until = at;
+    this.unresolvedCount++;
+    this.firstUnresolved ??= { at, query: q.queryId };
+  }
+
+  queued(at: number, q: QueryFacts, reason: QueueReason): void {
+    this.#poolAt(at, q).enqueue(this.#queueOf(q), q.queryClass, reason);
+  }
+
+  headWaits(at: number, q: QueryFacts, reason: QueueReason): void {
+    const pool = this.#poolAt(at, q);
+    pool.learnFrom(q.queryClass, reason);
+    pool.queue(this.#queueOf(q)).headWaits(q.queryClass, reason);
+  }
+
+  admitted(at: number, q: QueryFacts, path: AdmissionPath, waited: number, cluster: number): void {
+    const pool = this.#poolAt(at, q);
+    if (path === "fromQueue") {
+      pool.fromQueue++;
+      pool.dequeue(this.#queueOf(q), q.queryClass, waited);
+    } else if (path === "trivially") pool.trivially++;
+    else pool.immediately++;
+    const wait = at - q.intended;
+    pool.admit(q.queryClass, cluster, wait, at - q.firstIntended, path === "trivially");
+    pool.share(pool.byUser, q.user, wait);
+    pool.share(pool.byCoordinator, q.coordinator, wait);
+  }
+
+  rejected(at: number, q: QueryFacts, reason: RejectReason, waited: number, fromQueue: boolean): void {
+    const pool = this.#poolAt(at, q);
+    pool.rejected++;
+    pool.rejectedByRule.set(reason.rule, (pool.rejectedByRule.get(reason.rule) ?? 0) + 1);
+    if (fromQueue) pool.dequeue(this.#queueOf(q), q.queryClass, waited);
+    this.#refusals(q.pool).rejected(at, () => q.queryId, reason);
+  }
+
+  timedOut(at: number, q: QueryFacts, waited: number, reason: QueueReason): void {
+    const pool = this.#poolAt(at, q);
+    pool.timedOut++;
+    pool.dequeue(this.#queueOf(q), q.queryClass, waited);
+    this.#refusals(q.pool).timedOut(at, () => q.queryId, reason);
+  }
+
+  cancelled(at: number, q: QueryFacts, waited: number, wasQueued: boolean): void {
+    const pool = this.#poolAt(at, q);
+    pool.cancelled++;
+    if (wasQueued) pool.dequeue(this.#queueOf(q), q.queryClass, waited);
+  }
+
+  spilled(at: number, q: QueryFacts, bytes: number): void {
+    this.#poolAt(at, q).spilledBytes += bytes;
+  }
+
+  memoryReleased(at: number, q: QueryFacts, bytes: number): void {
+    this.#poolAt(at, q).memory -= bytes;
+  }
+
+  released(at: number, q: QueryFacts, state: FinishState, _hold: number, _peak: number): void {
+    const pool = this.#poolAt(at, q);
+    pool.running--;
+    if (state === "finished") pool.finished++;
+    else if (state === "failed") pool.failed++;
+    else pool.cancelledRunning++;
+  }
+
+  ended(at: number): void {
+    this.until = Math.max(this.until, at);
+    for (const pool of this.pools) pool?.advance(this.until);
+  }
+
+  finish(): RunSummary {
+    return summaryOf(this);
+  }
+
+  #poolAt(at: number, q: QueryFacts): PoolFold {
+    this.until = at;
+    const pool = this.pools[q.pool] ?? this.#newPool(at, q.pool);
+    pool.advance(at);
+    return pool;
+  }
+
+  #newPool(at: number, index: number): PoolFold {
+    const name = this.names.pool[index] ?? "";
+    const pool = new PoolFold(name, name === "" ? null : this.#settings.configOf(name), at);
+    this.pools[index] = pool;
+    return pool;
+  }
+
+  #queueOf(q: QueryFacts): number {
+    return this.#settings.admission === "admissiond" ? 0 : q.coordinator;
+  }
+
+  #refusals(pool: number): Refusals {
+    this.refusals[pool] ??= new Refusals();
+    return this.refusals[pool];
+  }
+}

@@ -1,0 +1,304 @@
+/**
+ * The numbers of a run as a plain record: what `--json` prints, thresholds are held against, and tables show.
+ *
+ * Waits are emulated milliseconds, memory is emulated bytes. `null` is "over nothing"; a quantile over all
+ * submitted that lies among those who got no answer is `null` too, and `lost` says how many those were.
+ */
+import type { PoolConfig } from "../core/pool-config.ts";
+import type { Constraint, ConstraintShare } from "./binding.ts";
+import type { Histogram } from "./histogram.ts";
+import type { PoolFold, WaitShare } from "./pool-fold.ts";
+import type { Refusal } from "./refusals.ts";
+import type { SummaryFold } from "./summary-fold.ts";
+
+export interface Quantiles {
+  readonly p50: number | null;
+  readonly p90: number | null;
+  readonly p95: number | null;
+  readonly p99: number | null;
+  readonly max: number | null;
+}
+
+export interface PoolSummary {
+  readonly pool: string;
+  /** Attempts; `requests` are intentions, so attempts / requests is the amplification by retries. */
+  readonly submitted: number;
+  readonly requests: number;
+  readonly admittedImmediately: number;
+  readonly admittedTrivially: number;
+  readonly admittedFromQueue: number;
+  readonly rejected: number;
+  readonly rejectedByRule: Readonly<Record<string, number>>;
+  readonly timedOut: number;
+  /** Before they were admitted. */
+  readonly cancelled: number;
+  readonly stillWaiting: number;
+  readonly finished: number;
+  readonly failed: number;
+  readonly cancelledRunning: number;
+  readonly stillRunning: number;
+  /** Rejected, timed out, cancelled and failed, of all submitted. */
+  readonly loss: number;
+  /** From the intended arrival to the decision, of admitted queries. */
+  readonly waitMs: Quantiles & { readonly mean: number | null };
+  /** The same over all submitted: who got no answer has waited longer than anybody. */
+  readonly waitAllMs: Quantiles;
+  /** From the first attempt's intention, of admitted queries. */
+  readonly requestWaitMs: Quantiles;
+  readonly peakRunning: number;
+  readonly peakQueued: number;
+  readonly peakMemoryBytes: number;
+  readonly spilledBytes: number;
+  /** Of the pool's memory and places over the span; null without a limit. */
+  readonly utilisation: number | null;
+  readonly placesUtilisation: number | null;
+  readonly meanQueued: number;
+  /** Time with a nonempty queue. */
+  readonly queuedMs: number;
+  /** Share of pool memory that was free while queries waited. */
+  readonly idleWhileQueued: number | null;
+  /** Admissions a second while queries waited. */
+  readonly throughputUnderPressure: number | null;
+  readonly overAdmission: OverAdmission;
+  readonly binding: Binding | null;
+  readonly fairness: {
+    /** Jain's index of mean waits over coordinators: 1 is equal. */
+    readonly coordinators: number | null;
+    readonly meanWaitMsByUser: Readonly<Record<string, number>>;
+  };
+  readonly limits: PoolLimits | null;
+  readonly refusals: readonly Refusal[];
+  /** Cluster memory of one query of the class that waited most, -1 unknown. */
+  readonly classes: readonly ClassSummary[];
+}
+
+export interface PoolLimits {
+  readonly maxRequests: number;
+  readonly maxQueued: number;
+  readonly maxMemoryBytes: number;
+  readonly queueTimeoutMs: number | null;
+}
+
+export interface OverAdmission {
+  readonly running: ExcessSummary;
+  readonly memoryBytes: ExcessSummary;
+  readonly queued: ExcessSummary;
+  /** Admissions that the exact state would have refused. */
+  readonly staleAdmissions: number;
+}
+
+export interface ExcessSummary {
+  readonly most: number;
+  readonly timeMs: number;
+  /** Most x time would be an upper bound of it. */
+  readonly areaMs: number;
+}
+
+export interface Binding {
+  /** The one with most query-milliseconds. */
+  readonly constraint: Constraint;
+  readonly share: number;
+  readonly headMs: number;
+  readonly shares: readonly ConstraintShare[];
+  /** One for each sixtieth of the run, null where nothing waited. */
+  readonly overTime: readonly (Constraint | null)[];
+}
+
+export interface ClassSummary {
+  readonly queryClass: string;
+  readonly admitted: number;
+  /** What the pool is charged for one, -1 unknown. */
+  readonly needBytes: number;
+  readonly waitMs: Quantiles;
+}
+
+export interface RunSummary {
+  /** First intended arrival to last event. */
+  readonly fromMs: number;
+  readonly untilMs: number;
+  readonly submitted: number;
+  readonly unresolved: number;
+  readonly firstUnresolved: { readonly at: number; readonly query: string } | null;
+  /** Mean time from the intended moment to the controller; live only above 0. */
+  readonly submitLagMs: number;
+  readonly pools: readonly PoolSummary[];
+  /** Identities that do not hold: empty unless something is broken (insight 6.5). */
+  readonly broken: readonly string[];
+}
+
+const INTERVALS = 60;
+
+export function summaryOf(fold: SummaryFold): RunSummary {
+  const from = Number.isFinite(fold.from) ? fold.from : 0;
+  const span = fold.until - from;
+  const indexed = fold.pools
+    .map((pool, index) => ({ pool, index }))
+    .filter(({ pool }) => pool !== undefined && pool.name !== "")
+    .sort((a, b) => (a.pool.name < b.pool.name ? -1 : 1));
+  const pools = indexed.map(({ pool, index }) =>
+    poolSummary(pool, span, fold.until, fold.names, fold.refusals[index]?.list() ?? []),
+  );
+  const submitted = fold.pools.reduce((sum, pool) => sum + (pool?.submitted ?? 0), 0);
+  return {
+    fromMs: from,
+    untilMs: fold.until,
+    submitted,
+    unresolved: fold.unresolvedCount,
+    firstUnresolved: fold.firstUnresolved,
+    submitLagMs: submitted === 0 ? 0 : fold.submitLagMs / submitted,
+    pools,
+    broken: [
+      ...brokenTotals(pools, submitted, fold.unresolvedCount),
+      ...indexed.flatMap(({ pool }) => brokenIdentities(pool)),
+    ],
+  };
+}
+
+function poolSummary(
+  p: PoolFold,
+  span: number,
+  until: number,
+  names: SummaryFold["names"],
+  refusals: readonly Refusal[],
+): PoolSummary {
+  const admitted = p.immediately + p.trivially + p.fromQueue;
+  const lost = p.rejected + p.timedOut + p.cancelled;
+  const { config } = p;
+  return {
+    pool: p.name,
+    submitted: p.submitted,
+    requests: p.requests,
+    admittedImmediately: p.immediately,
+    admittedTrivially: p.trivially,
+    admittedFromQueue: p.fromQueue,
+    rejected: p.rejected,
+    rejectedByRule: Object.fromEntries([...p.rejectedByRule].sort(([a], [b]) => (a < b ? -1 : 1))),
+    timedOut: p.timedOut,
+    cancelled: p.cancelled,
+    stillWaiting: p.queued,
+    finished: p.finished,
+    failed: p.failed,
+    cancelledRunning: p.cancelledRunning,
+    stillRunning: p.running,
+    loss: p.submitted === 0 ? 0 : (lost + p.failed) / p.submitted,
+    waitMs: { ...quantilesOf(p.waits, 0), mean: p.waits.mean },
+    waitAllMs: quantilesOf(p.waits, p.submitted - admitted),
+    requestWaitMs: quantilesOf(p.requestWaits, 0),
+    peakRunning: p.peakRunning,
+    peakQueued: p.peakQueued,
+    peakMemoryBytes: p.peakMemory,
+    spilledBytes: p.spilledBytes,
+    utilisation: ofLimit(p.memoryMs, config?.maxMemResources, span),
+    placesUtilisation: ofLimit(p.runningMs, config?.maxRequests, span),
+    meanQueued: span > 0 ? p.queuedMs / span : 0,
+    queuedMs: p.busyMs,
+    idleWhileQueued: idleShare(p),
+    throughputUnderPressure: p.busyMs > 0 ? (p.admittedUnderPressure / p.busyMs) * 1000 : null,
+    overAdmission: {
+      running: excess(p.overRunning),
+      memoryBytes: excess(p.overMemory),
+      queued: excess(p.overQueued),
+      staleAdmissions: p.staleAdmissions,
+    },
+    binding: bindingOf(p, until),
+    fairness: {
+      coordinators: jain(p.byCoordinator),
+      meanWaitMsByUser: Object.fromEntries(
+        p.byUser.map((share, i): [string, number] => [names.user[i] ?? "", share.waitedMs / share.admitted]),
+      ),
+    },
+    limits: config === null ? null : limitsOf(config),
+    refusals,
+    classes: p.byClass.map((waits, i) => ({
+      queryClass: names.class[i] ?? "",
+      admitted: waits.count,
+      needBytes: p.needOf(i),
+      waitMs: quantilesOf(waits, 0),
+    })),
+  };
+}
+
+const quantilesOf = (waits: Histogram, missing: number): Quantiles => ({
+  p50: finite(waits.quantile(0.5, missing)),
+  p90: finite(waits.quantile(0.9, missing)),
+  p95: finite(waits.quantile(0.95, missing)),
+  p99: finite(waits.quantile(0.99, missing)),
+  max: finite(waits.quantile(1, missing)),
+});
+
+const finite = (value: number | null): number | null => (value === Number.POSITIVE_INFINITY ? null : value);
+
+function ofLimit(area: number, limit: number | undefined, span: number): number | null {
+  return limit === undefined || limit <= 0 || span <= 0 ? null : area / (limit * span);
+}
+
+function idleShare(p: PoolFold): number | null {
+  const limit = p.config?.maxMemResources ?? -1;
+  return limit > 0 && p.busyMs > 0 ? 1 - p.busyMemoryMs / (limit * p.busyMs) : null;
+}
+
+const excess = (meter: { most: number; timeMs: number; area: number }): ExcessSummary => ({
+  most: meter.most,
+  timeMs: meter.timeMs,
+  areaMs: meter.area,
+});
+
+const limitsOf = (config: PoolConfig): PoolLimits => ({
+  maxRequests: config.maxRequests,
+  maxQueued: config.maxQueued,
+  maxMemoryBytes: config.maxMemResources,
+  queueTimeoutMs: config.queueTimeout,
+});
+
+function bindingOf(p: PoolFold, until: number): Binding | null {
+  const shares = p.ledger.shares();
+  const [first] = shares;
+  if (first === undefined) return null;
+  return {
+    constraint: first.constraint,
+    share: first.waitedMs / p.ledger.totalMs,
+    headMs: first.headMs,
+    shares,
+    overTime: p.ledger.overTime(until, INTERVALS),
+  };
+}
+
+/** (sum x)^2 / (m sum x^2) of mean waits; 1 when nobody waited. */
+function jain(shares: readonly (WaitShare | undefined)[]): number | null {
+  const means = shares.filter((s) => s !== undefined).map((s) => s.waitedMs / s.admitted);
+  if (means.length === 0) return null;
+  const sum = means.reduce((a, b) => a + b, 0);
+  const squares = means.reduce((a, b) => a + b * b, 0);
+  return squares === 0 ? 1 : (sum * sum) / (means.length * squares);
+}
+
+// Identities (insight 2.1, 2.2, 2.3, 6.5)
+
+const RELATIVE = 1e-9;
+
+function brokenIdentities(p: PoolFold): string[] {
+  const broken: string[] = [];
+  const decided = p.immediately + p.trivially + p.fromQueue + p.rejected + p.timedOut + p.cancelled;
+  if (p.submitted !== decided + p.queued)
+    broken.push(`${p.name}: ${p.submitted} submitted, but ${decided} decided and ${p.queued} waiting`);
+  const admitted = p.immediately + p.trivially + p.fromQueue;
+  const ended = p.finished + p.failed + p.cancelledRunning;
+  if (admitted !== ended + p.running)
+    broken.push(`${p.name}: ${admitted} admitted, but ${ended} ended and ${p.running} running`);
+  if (p.queued < 0 || p.running < 0 || p.memory < 0) broken.push(`${p.name}: a count fell below 0`);
+  if (p.running === 0 && p.memory !== 0) broken.push(`${p.name}: ${p.memory} bytes admitted with nothing running`);
+  if (p.queued === 0 && differs(p.queuedMs, p.queueWaitMs))
+    broken.push(`${p.name}: queue length over time is ${p.queuedMs} ms, waits add up to ${p.queueWaitMs} ms`);
+  if (differs(p.ledger.totalMs, p.queuedMs))
+    broken.push(`${p.name}: causes add up to ${p.ledger.totalMs} ms, waits to ${p.queuedMs} ms`);
+  return broken;
+}
+
+function brokenTotals(pools: readonly PoolSummary[], submitted: number, unresolved: number): string[] {
+  const inPools = pools.reduce((sum, p) => sum + p.submitted, 0);
+  return inPools + unresolved === submitted
+    ? []
+    : [`${submitted} submitted, but ${inPools} in pools and ${unresolved} without one`];
+}
+
+const differs = (a: number, b: number): boolean => Math.abs(a - b) > RELATIVE * Math.max(Math.abs(a), Math.abs(b), 1);
