@@ -135,6 +135,9 @@ function retryAdvice(demand: Demand): Advice[] {
   return [{ id: "K9", amplification: attempts / requests, retriedShare, medianDelayMs }];
 }
 
+/** Shares of fewer statements are chance. */
+const FEWEST_FOR_SHARES = 20;
+
 function coordinatorAdvice(demand: Demand): Advice[] {
   const coordinators = new Set(demand.allRows.map((q) => q.coordinator).filter((c) => c !== null));
   if (coordinators.size < 2) return [];
@@ -149,6 +152,7 @@ function coordinatorAdvice(demand: Demand): Advice[] {
     .sort(([a], [b]) => (a < b ? -1 : 1))
     .flatMap(([pool, counts]): Advice[] => {
       const all = [...counts.values()].reduce((a, b) => a + b, 0);
+      if (all < FEWEST_FOR_SHARES) return [];
       const [coordinator, n] = [...counts].reduce((best, c) => (c[1] > best[1] ? c : best));
       // With two, half is what it should be.
       return n / all > Math.max(0.5, 1.5 / coordinators.size) ? [{ id: "K10", pool, coordinator, share: n / all }] : [];

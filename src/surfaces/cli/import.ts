@@ -1,0 +1,248 @@
+/**
+ * `waterhole import FILE`: what a recorded log says, and the trace or the scenario made from it (insight 4).
+ *
+ * Reads, reports, writes; every number comes from insight/log. The report begins with what decides whether to
+ * believe it: what was cut, what contradicts the pool files, what had to be guessed.
+ */
+import { randomBytes, randomInt } from "node:crypto";
+import { writeFileSync } from "node:fs";
+import { ConfigError } from "../../config/config-error.ts";
+import { openPoolDirectory } from "../../config/pool-directory.ts";
+import type { PoolConfig } from "../../core/pool-config.ts";
+import { prettyBytes, prettyMillis } from "../../core/pretty.ts";
+import { adviceText } from "../../insight/log/advice.ts";
+import type { ClassRow } from "../../insight/log/class-table.ts";
+import { GUESS_TEXT, type LogReport, logReport } from "../../insight/log/log-report.ts";
+import type { PoolRow } from "../../insight/log/pool-table.ts";
+import { anonymised } from "../../workload/query-log/anonymise.ts";
+import { type Consistency, consistencyOf } from "../../workload/query-log/consistency.ts";
+import { DEFAULT_DEMAND, type Demand, demandOf, drawsOf } from "../../workload/query-log/demand.ts";
+import type { HoldRule } from "../../workload/query-log/holds.ts";
+import { readQueryLog } from "../../workload/query-log/read-query-log.ts";
+import { type Guess, type TracedRequest, traceLines } from "../../workload/query-log/traced-request.ts";
+
+export interface ImportOptions {
+  readonly hold?: HoldRule;
+  readonly seed?: number;
+  /** Today's pool files, for the consistency check and for pools that no file declares. */
+  readonly fairScheduler?: string;
+  readonly llamaSite?: string;
+  /** Where to write the trace. */
+  readonly trace?: string;
+  readonly anonymise?: boolean;
+  readonly renamePools?: boolean;
+}
+
+export interface Imported {
+  readonly report: LogReport;
+  readonly demand: Demand;
+}
+
+/** Throws ConfigError. */
+export async function importLog(file: string, options: ImportOptions): Promise<Imported> {
+  const rule = options.hold ?? "lastRow";
+  const log = await readQueryLog(file);
+  const configOf = options.fairScheduler === undefined ? null : configsOf(options.fairScheduler, options.llamaSite);
+  const consistency = configOf === null ? null : consistencyOf(log.queries, configOf.configOf);
+  const demand = demandOf(log, {
+    ...DEFAULT_DEMAND,
+    hold: rule,
+    draw: drawsOf(options.seed ?? 1),
+    useRecordedAmounts: consistency?.isBroken ?? false,
+  });
+  if (options.trace !== undefined) writeTrace(options.trace, demand, options);
+  return { report: logReport(log, demand, rule, consistency, { declaredPools: configOf?.declared ?? null }), demand };
+}
+
+function configsOf(fairScheduler: string, llamaSite: string | undefined) {
+  const directory = openPoolDirectory({ fairScheduler, llamaSite: llamaSite ?? null });
+  return {
+    declared: new Set(directory.declaredPools()),
+    configOf: (pool: string): PoolConfig | null => {
+      const found = directory.lookUp(pool);
+      return found.kind === "found" ? found.config : null;
+    },
+  };
+}
+
+function writeTrace(file: string, demand: Demand, options: ImportOptions): void {
+  const { start, requests } = options.anonymise
+    ? anonymised(demand.start, demand.requests, {
+        key: randomBytes(32),
+        weeks: randomInt(-520, -52),
+        renamePools: options.renamePools ?? false,
+      })
+    : { start: demand.start, requests: demand.requests as readonly TracedRequest[] };
+  try {
+    writeFileSync(file, `${[...traceLines(start, requests)].join("\n")}\n`);
+  } catch (cause) {
+    throw new ConfigError({ file, line: null }, "the trace cannot be written", "Check folder and rights.", { cause });
+  }
+}
+
+// The text form
+
+/** What a person reads; `--json` prints the report itself. */
+export function importText(report: LogReport): string {
+  return [
+    ...headLines(report),
+    "",
+    ...poolLines(report.pools),
+    "",
+    ...classLines(report.classes, report.minorClasses),
+    "",
+    ...adviceLines(report),
+    "",
+    ...guessLines(report),
+  ].join("\n");
+}
+
+function headLines(r: LogReport): string[] {
+  const leftOut = Object.entries(r.leftOut).map(([reason, n]) => `${n} ${reason}`);
+  return [
+    `${r.file}: ${r.form}, ${r.statements} statements; ${r.requests} requests from ${r.from} to ${r.to}`,
+    ...(leftOut.length === 0 ? [] : [`left out: ${leftOut.join(", ")}`]),
+    ...(r.unreadable.count === 0
+      ? []
+      : [
+          `unreadable: ${r.unreadable.count} rows, the first in line ${r.unreadable.first[0]?.line}: ${r.unreadable.first[0]?.problem}`,
+        ]),
+    ...r.cuts.map((c) => `cut: ${c}`),
+    ...r.holes.slice(0, 5).map((h) => `suspected hole: nothing between ${h.from} and ${h.to}`),
+    ...(r.missingColumns.length === 0 ? [] : [`columns the log does not have: ${r.missingColumns.join(", ")}`]),
+    ...consistencyLines(r.consistency),
+  ];
+}
+
+function consistencyLines(c: Consistency | null): string[] {
+  if (c === null || c.checked === 0) return [];
+  if (c.mismatches === 0)
+    return [`the amounts admitted agree with the pool files in all ${c.checked} rows that can be checked`];
+  const first = c.examples[0]!;
+  const example = `line ${first.line}: ${prettyBytes(first.recorded)} were admitted, the files give ${prettyBytes(first.expected)}`;
+  const meaning = c.isBroken
+    ? "the files changed since, or the release computes it another way; recorded amounts are used"
+    : "few enough to go by the files";
+  return [
+    `${c.mismatches} of ${c.checked} amounts contradict the pool files (${percent(c.share)}; ${example}): ${meaning}`,
+  ];
+}
+
+function poolLines(pools: readonly PoolRow[]): string[] {
+  const head = [
+    "pool",
+    "statements",
+    "at once",
+    "trivial",
+    "queued",
+    "rejected",
+    "timed out",
+    "cancelled",
+    "failed",
+    "wait p50",
+    "p95",
+    "max",
+    "lost",
+    "mem-time",
+  ];
+  const rows = pools.map((p) => [
+    p.pool === "" ? "(none)" : p.pool,
+    String(p.statements),
+    String(p.atOnce),
+    String(p.trivial),
+    String(p.fromQueue),
+    rejectedText(p),
+    String(p.timedOut),
+    String(p.cancelledInQueue + p.cancelledRunning),
+    String(p.failed),
+    time(p.waitMs.p50),
+    time(p.waitMs.p95),
+    time(p.waitMs.max),
+    percent(p.lostShare),
+    p.memoryTimeShare === null ? "?" : percent(p.memoryTimeShare),
+  ]);
+  return table([head, ...rows]);
+}
+
+function rejectedText(p: PoolRow): string {
+  if (p.rejectedInAll === 0) return "0";
+  const parts = Object.entries(p.rejected).map(([why, n]) => `${n} ${REJECTION_WORDS[why] ?? why}`);
+  return parts.join(" + ");
+}
+
+const REJECTION_WORDS: Readonly<Record<string, string>> = { queueFull: "queue full" };
+
+function classLines(classes: readonly ClassRow[], minor: number): string[] {
+  const head = [
+    "class",
+    "pool",
+    "n",
+    "estimate",
+    "admitted",
+    "peak p50",
+    "p95",
+    "inflation",
+    "hosts",
+    "hold p50",
+    "p95",
+    "waited p95",
+    "spilled",
+    "never used",
+  ];
+  const rows = classes
+    .slice(0, MOST_CLASSES)
+    .map((c) => [
+      c.queryClass,
+      c.pool,
+      String(c.n),
+      size(c.estimateP50),
+      size(c.admittedP50),
+      size(c.peak.p50),
+      size(c.peak.p95),
+      c.inflationP50 === null ? "?" : `${c.inflationP50.toFixed(1)}x`,
+      c.hostsP50 === null ? "?" : String(c.hostsP50),
+      time(c.holdMs.p50),
+      time(c.holdMs.p95),
+      time(c.waitedMsP95),
+      c.spilledShare === null ? "?" : percent(c.spilledShare),
+      `${c.neverUsedGiBHours.toFixed(1)} GiB·h`,
+    ]);
+  const hidden = minor + Math.max(0, classes.length - MOST_CLASSES);
+  return [...table([head, ...rows]), ...(hidden === 0 ? [] : [`and ${hidden} smaller classes`])];
+}
+
+const MOST_CLASSES = 20;
+
+const adviceLines = (r: LogReport): string[] =>
+  r.advice.length === 0 ? ["no advice follows from this log"] : r.advice.map((a) => `${a.id}  ${adviceText(a)}`);
+
+function guessLines(r: LogReport): string[] {
+  const guesses = Object.entries(r.guesses) as [Guess, number][];
+  const lines = guesses.map(([guess, n]) => `guessed for ${n}: ${GUESS_TEXT[guess]}`);
+  if (r.imputedShare > 0.1)
+    lines.push(
+      `${percent(r.imputedShare)} of the memory-time is guessed: run once more with the quartile and the 90 % quantile before relying on it`,
+    );
+  if (r.retries.amplification > 1)
+    lines.push(`${r.retries.amplification.toFixed(2)} attempts a request: only first attempts are demand`);
+  if (r.closedLoopShare > 0)
+    lines.push(
+      `${percent(r.closedLoopShare)} of the requests waited for their client's previous answer and are replayed so`,
+    );
+  return lines.length === 0 ? ["nothing had to be guessed"] : lines;
+}
+
+const time = (ms: number | null): string => (ms === null ? "-" : prettyMillis(ms));
+const size = (bytes: number | null): string => (bytes === null ? "?" : prettyBytes(bytes));
+const percent = (share: number): string => `${(share * 100).toFixed(1)} %`;
+
+/** First column left, the others right, two blanks between. */
+function table(rows: readonly (readonly string[])[]): string[] {
+  const widths = rows[0]!.map((_, column) => Math.max(...rows.map((r) => r[column]!.length)));
+  return rows.map((r) =>
+    r
+      .map((cell, i) => (i === 0 ? cell.padEnd(widths[i]!) : cell.padStart(widths[i]!)))
+      .join("  ")
+      .trimEnd(),
+  );
+}
