@@ -13,9 +13,12 @@ type FlagValue = number | boolean | string;
 interface Flag<T extends FlagValue> {
   readonly kind: FlagKind;
   readonly initial: T;
+  /** Where the product refuses to start with another value; only few of its flags do. */
+  readonly between?: readonly [least: number, most: number];
 }
 
-const integer = (initial: number): Flag<number> => ({ kind: "integer", initial });
+const integer = (initial: number, between?: readonly [number, number]): Flag<number> =>
+  between === undefined ? { kind: "integer", initial } : { kind: "integer", initial, between };
 const decimal = (initial: number): Flag<number> => ({ kind: "decimal", initial });
 const boolean = (initial: boolean): Flag<boolean> => ({ kind: "boolean", initial });
 const text = (initial: string): Flag<string> => ({ kind: "text", initial });
@@ -73,7 +76,7 @@ export const IMPALA_FLAGS = {
   admission_max_retry_time_s: integer(60),
   admission_heartbeat_frequency_ms: integer(1000),
   admission_control_rpc_compress_threshold_bytes: integer(0),
-  cluster_membership_retained_removed_coords: integer(1000),
+  cluster_membership_retained_removed_coords: integer(1000, [1, 1000]),
   enable_admission_service_mem_safeguard: boolean(true),
 } as const;
 
@@ -122,6 +125,9 @@ export function parseFlags(
     if (!isFlagName(name)) throw unknownFlag(name, placeOf(name));
     const parsed = parseFlag(IMPALA_FLAGS[name].kind, value);
     if (parsed === null) throw wrongType(name, value, placeOf(name));
+    const { between }: Flag<FlagValue> = IMPALA_FLAGS[name];
+    if (between !== undefined && !isWithin(Number(parsed), between))
+      throw outOfRange(name, value, between, placeOf(name));
     flags[name] = parsed;
   }
   return flags as ImpalaFlags;
@@ -183,6 +189,15 @@ function wrongType(name: ImpalaFlagName, value: unknown, at: SourcePlace): Confi
       : `${name} is ${JSON.stringify(value)}, which is not ${expected}`;
   return new ConfigError(at, problem, `Write ${expected}; the default is ${JSON.stringify(initial)}.`);
 }
+
+const isWithin = (n: number, [least, most]: readonly [number, number]): boolean => n >= least && n <= most;
+
+const outOfRange = (name: ImpalaFlagName, value: unknown, [least, most]: readonly [number, number], at: SourcePlace) =>
+  new ConfigError(
+    at,
+    `${name} is ${JSON.stringify(value)}, outside ${least} to ${most}`,
+    `Write a number from ${least} to ${most}.`,
+  );
 
 /** The candidate at the smallest edit distance, null when none is near enough to be a slip of the pen. */
 export function nearest(word: string, candidates: Iterable<string>): string | null {

@@ -107,6 +107,7 @@ export interface Query {
   held: string[];
   /** Ended, whatever way, and nothing of it is left at its coordinator. */
   gone: boolean;
+  readonly whenGone: (() => void)[];
   /** How often a release of it was carried out. */
   releases: number;
 }
@@ -184,6 +185,10 @@ export class Cluster {
   }
 
   /** Abrupt: what it had queued is gone, its fragments end, others hear of it when the statestore does. */
+  statestoreIsUp(): boolean {
+    return this.statestoreUp;
+  }
+
   killHost(host: string): void {
     const process = this.process(host);
     process.alive = false;
@@ -192,7 +197,7 @@ export class Cluster {
     for (const query of this.queries) {
       if (query.spec.at !== host || query.gone) continue;
       this.stopFragments(query);
-      query.gone = true;
+      this.leave(query);
       if (query.outcome === "undecided" || (query.outcome === "queued" && !this.spec.admissionService))
         this.end(query, "failed", "its coordinator is gone");
     }
@@ -394,6 +399,7 @@ export class Cluster {
       admission: null,
       held: [],
       gone: false,
+      whenGone: [],
       releases: 0,
     };
     this.queries.push(query);
@@ -420,7 +426,7 @@ export class Cluster {
       : this.spec.pools.resolve(spec.pool, spec.user);
     if ("error" in resolution) {
       this.end(query, "failed", resolution.error);
-      query.gone = true;
+      this.leave(query);
       return;
     }
     query.pool = resolution.pool;
@@ -446,7 +452,7 @@ export class Cluster {
     } else if (decision.kind === "reject") this.onRejected(query, decision, null);
     else {
       this.end(query, "failed", decision.text);
-      query.gone = true;
+      this.leave(query);
     }
   }
 
@@ -457,6 +463,13 @@ export class Cluster {
 
   private config(pool: string): PoolConfig {
     return this.spec.pools.config(pool) ?? DEFAULT_POOL_CONFIG;
+  }
+
+  /** Tells, once, whoever waits for the query to be gone. */
+  leave(query: Query): void {
+    if (query.gone) return;
+    query.gone = true;
+    for (const tell of query.whenGone.splice(0)) this.time.at(this.time.now, tell);
   }
 
   private change(query: Query, outcome: Outcome, reason: Reason | null, waitedMs: number | null): void {
@@ -498,20 +511,19 @@ export class Cluster {
     else if (end.kind === "timedOut") {
       query.error = end.error;
       this.change(query, "timed-out", end.reason, end.waited);
-      query.gone = true;
+      this.leave(query);
     } else {
       // A client that had given up on it for another reason keeps that one.
       if (!query.gone) this.change(query, "cancelled", null, end.waited);
-      else query.outcome = query.outcome === "queued" ? "cancelled" : query.outcome;
-      query.gone = true;
+      this.leave(query);
     }
-    if (query.outcome === "cancelled") this.onDropped(query);
+    if (end.kind === "cancelled") this.onDropped(query);
   }
 
   private onRejected(query: Query, said: Said<RejectReason>, waitedMs: number | null): void {
     query.error = `Rejected query from pool ${query.pool}: ${said.text}`;
     this.change(query, "rejected", said.reason, waitedMs);
-    query.gone = true;
+    this.leave(query);
   }
 
   end(query: Query, outcome: Outcome, error: string): void {
@@ -544,7 +556,7 @@ export class Cluster {
   /** The query's work is over: its fragments end and what it holds is released. */
   finish(query: Query): void {
     if (query.gone) return;
-    query.gone = true;
+    this.leave(query);
     this.stopFragments(query);
     this.release(query);
     this.dequeue();
@@ -563,7 +575,7 @@ export class Cluster {
 
   /** The coordinator is through with it and says nothing to anybody. */
   abandon(query: Query): void {
-    query.gone = true;
+    this.leave(query);
     this.stopFragments(query);
   }
 
@@ -617,6 +629,10 @@ export class Cluster {
   /** Queries that have something on the host. */
   queriesOn(host: string): number {
     return this.queries.filter((q) => !q.gone && q.held.includes(addressOf(host))).length;
+  }
+
+  liveHosts(): HostSpec[] {
+    return [...this.processes.values()].filter((p) => p.alive).map((p) => p.spec);
   }
 }
 

@@ -24,6 +24,7 @@ export class AdmissionService {
   private states = new Map<string, State>();
   private readonly cluster: Cluster;
   private readonly maxRetryMs: number;
+  private readonly unanswered = new Set<string>();
   private readonly lossRates = new Map<string, number>();
   private readonly versions = new Map<string, number>();
   private readonly chance: () => number;
@@ -58,13 +59,22 @@ export class AdmissionService {
 
   // ---- AdmitQuery ----------------------------------------------------------------------------------------------
 
+  /** Its coordinator is still trying to hand it over. */
+  isUnanswered(query: Query): boolean {
+    return this.unanswered.has(query.id);
+  }
+
   /** `errorRate`: how often the coordinator takes an answered message for a network error (duplicates are ignored). */
   admit(query: Query, errorRate: number): void {
+    this.unanswered.add(query.id);
     this.tryAdmit(query, errorRate, this.cluster.time.now, 0);
   }
 
   private tryAdmit(query: Query, errorRate: number, since: number, retries: number): void {
-    if (query.gone) return;
+    if (query.gone) {
+      this.answered(query);
+      return;
+    }
     const { time } = this.cluster;
     const reached = this.cluster.serviceIsServing() && !this.isLost("admit-query");
     if (reached && !this.states.has(query.id)) {
@@ -73,6 +83,7 @@ export class AdmissionService {
       this.cluster.submit(query);
     }
     if (reached && !(errorRate > 0 && this.chance() < errorRate)) {
+      this.unanswered.delete(query.id);
       this.poll(query);
       return;
     }
@@ -83,7 +94,7 @@ export class AdmissionService {
         "failed",
         `Failed to admit query after waiting ${seconds}s and retrying ${retries} times.`,
       );
-      query.gone = true;
+      this.cluster.leave(query);
       return;
     }
     const pause = STATUS_RETRY_MS * ((retries + 1) * this.chance() + 1);

@@ -29,6 +29,29 @@ export type GroupSetChoice =
   | { readonly kind: "chosen"; readonly set: GroupSet; readonly width: number }
   | { readonly kind: "failed"; readonly error: string };
 
+/** What keeps the planner from trying more than the first set, in the order in which it looks. */
+export interface FirstSetFacts {
+  readonly numNodes: number;
+  readonly enableReplan: boolean;
+  readonly isAutoScalable: boolean;
+  readonly isOnlyCoordinators: boolean;
+}
+
+/** `Verdict` of the first executor group in the profile; null: the sets are compared. */
+export function firstSetVerdict(facts: FirstSetFacts): string | null {
+  const reason =
+    facts.numNodes === 1
+      ? "the number of nodes is 1"
+      : !facts.enableReplan
+        ? "query option ENABLE_REPLAN=false"
+        : !facts.isAutoScalable
+          ? "query is not auto-scalable"
+          : facts.isOnlyCoordinators
+            ? "only coordinators request pool specified"
+            : null;
+  return reason === null ? null : `Assign to first group because ${reason}`;
+}
+
 interface Measured {
   readonly set: GroupSet;
   readonly width: number;
