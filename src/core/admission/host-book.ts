@@ -299,7 +299,7 @@ export class HostBook implements HostsView {
 
   /** After an update: hosts in the sum take it, explicitly deleted ones without one fall to 0, others keep theirs. */
   settle(deleted: ReadonlySet<string>): void {
-    if (!this.#isStale) return;
+    if (!this.#isStale && deleted.size === 0) return;
     this.#isStale = false;
     for (let h = 0; h < this.size; h++)
       if (this.#reservedPools[h]! > 0) this.memReserved[h] = this.#reservedSum[h]!;

@@ -1,6 +1,7 @@
 /**
  * Which executor group set the planner sends a query to (admission 6.4). Planning, not admission: the chosen
- * prefix becomes the request pool, and admission never moves a query to another set.
+ * prefix becomes the request pool, and admission never moves a query to another set. A query of an
+ * only-coordinators pool keeps its pool and is not asked about here.
  */
 import type { ExecutorGroup } from "./executor-group.ts";
 
@@ -12,7 +13,6 @@ export interface GroupSet {
   /** 0: no limit. */
   readonly maxQueryMemLimit: number;
   readonly maxQueryCpuCorePerNodeLimit: number;
-  readonly isOnlyCoordinators: boolean;
 }
 
 export interface GroupSetQuery {
@@ -73,7 +73,7 @@ export function chooseGroupSet(
     };
   const measured = named.map((s) => measure(s, groups)).sort(smallerFirst);
   const first = measured[0]!;
-  if (query.requestPool !== "" || query.isFixed || first.set.isOnlyCoordinators) return chosen(first);
+  if (query.requestPool !== "" || query.isFixed) return chosen(first);
   const fitting = measured.find((m, i) => (skipCheckOnLast && i === measured.length - 1) || fits(m, query));
   return fitting === undefined
     ? {
