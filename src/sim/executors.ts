@@ -10,13 +10,9 @@
  */
 import type { ModelSpec, QueryClass } from "../config/scenario.ts";
 import { type EventQueue, type Micros, NO_EVENT, toMicros } from "./event-queue.ts";
+import type { RequestQueueTopic } from "./request-queue-topic.ts";
 import type { SimQuery } from "./sim-query.ts";
 import { hostWork, roomUnder, skewOf } from "./work.ts";
-
-/** Where changes of a host's reservations go: into the topic, or to the host's own controller. */
-export interface Reservations {
-  change(host: number, pool: number, by: number, now: Micros): void;
-}
 
 /** From the start of the work: at `work`, it is done at these schedule positions. */
 export interface WorkPoint {
@@ -32,7 +28,7 @@ export interface ExecutorsOptions {
   readonly events: EventQueue;
   /** Kind of the event that calls `workDone`; operand a is the query's slot. */
   readonly eventKind: number;
-  readonly reservations: Reservations;
+  readonly topic: RequestQueueTopic;
 }
 
 export class Executors {
@@ -40,7 +36,7 @@ export class Executors {
   readonly #model: ModelSpec;
   readonly #events: EventQueue;
   readonly #eventKind: number;
-  readonly #reservations: Reservations;
+  readonly #topic: RequestQueueTopic;
   readonly #skews: readonly (Float64Array | null)[];
   readonly #cores: number | null;
   /** Running instances by host; kept only when cores count. */
@@ -53,7 +49,7 @@ export class Executors {
     this.#model = options.model;
     this.#events = options.events;
     this.#eventKind = options.eventKind;
-    this.#reservations = options.reservations;
+    this.#topic = options.topic;
     this.#skews = options.classes.map((c) => skewOf(c, options.addresses));
     this.#cores = options.model.cores;
     this.#load = new Float64Array(options.addresses.length);
@@ -91,8 +87,9 @@ export class Executors {
   stop(q: SimQuery, now: Micros): void {
     if (q.finish !== NO_EVENT) this.#events.remove(q.finish);
     q.finish = NO_EVENT;
-    const { hosts } = q.placement;
-    for (let i = 0; i < hosts.length; i++) this.#giveBack(q, i, now);
+    if (q.holding === null) this.#changeAll(q, -1, now);
+    else for (let i = 0; i < q.holding.length; i++) this.#giveBack(q, i, now);
+    q.isHoldingAll = false;
     if (this.#cores === null) return;
     this.#sharing.delete(q);
     this.#retimeAll(now);
@@ -153,10 +150,19 @@ export class Executors {
   // What it holds
 
   #holdAll(q: SimQuery, now: Micros): void {
-    const { hosts, hasWork } = q.placement;
-    q.holding = q.points === null ? null : hasWork.slice();
+    q.holding = null;
     q.isHoldingAll = true;
-    for (let i = 0; i < hosts.length; i++) if (hasWork[i] === 1) this.#hold(q, i, 1, now);
+    this.#changeAll(q, 1, now);
+  }
+
+  #changeAll(q: SimQuery, sign: 1 | -1, now: Micros): void {
+    if (!q.isHoldingAll) return;
+    const { placement } = q;
+    this.#topic.changeAll(placement, q.pool, sign * q.reservedOnExecutor, sign * q.reservedOnCoordinator, now);
+    if (this.#cores === null) return;
+    placement.hosts.forEach((host, i) => {
+      this.#load[host] = this.#load[host]! + sign * placement.instances[i]!;
+    });
   }
 
   #holds(q: SimQuery, position: number): boolean {
@@ -165,16 +171,13 @@ export class Executors {
 
   #giveBack(q: SimQuery, position: number, now: Micros): void {
     if (!this.#holds(q, position)) return;
-    q.holding ??= q.placement.hasWork.slice();
+    const { placement } = q;
+    q.holding ??= placement.hasWork.slice();
     q.holding[position] = 0;
-    this.#hold(q, position, -1, now);
-  }
-
-  #hold(q: SimQuery, position: number, sign: 1 | -1, now: Micros): void {
-    const host = q.placement.hosts[position]!;
-    const bytes = position === q.placement.coordinatorAt ? q.reservedOnCoordinator : q.reservedOnExecutor;
-    this.#reservations.change(host, q.pool, sign * bytes, now);
-    if (this.#cores !== null) this.#load[host] = this.#load[host]! + sign * q.placement.instances[position]!;
+    const host = placement.hosts[position]!;
+    const bytes = position === placement.coordinatorAt ? q.reservedOnCoordinator : q.reservedOnExecutor;
+    this.#topic.change(host, q.pool, -bytes, now);
+    if (this.#cores !== null) this.#load[host] = this.#load[host]! - placement.instances[position]!;
   }
 
   // When it is done

@@ -11,11 +11,18 @@
  * Must keep: a reader gets each change, and never a value younger than the publisher's last exchange.
  */
 import { invariant } from "../core/assert.ts";
-import type { PoolFigures, ReservedColumn, TopicEntry, TopicUpdate } from "../core/statestore/topic.ts";
+import {
+  NOTHING_NEW,
+  type PoolFigures,
+  type ReservedColumn,
+  type TopicEntry,
+  type TopicUpdate,
+} from "../core/statestore/topic.ts";
 import { TopicStore } from "../core/statestore/topic-store.ts";
 import type { Bytes } from "../core/units.ts";
 import type { Micros } from "./event-queue.ts";
 import type { ExchangeGrid } from "./exchange-grid.ts";
+import type { Placement } from "./placement.ts";
 
 const NEVER = Number.POSITIVE_INFINITY;
 const NO_LOADS: ReadonlyMap<string, number> = new Map();
@@ -71,6 +78,8 @@ export class RequestQueueTopic {
   readonly #receiveLag: Micros;
   readonly #publishLag: Micros;
   readonly #addresses: readonly string[];
+  /** 1: the host has a controller, which speaks for it; its figures stay here until `heldOn` asks. */
+  readonly #hasController: Uint8Array;
   /** By pool number. */
   readonly #pools: PoolCells[] = [];
   /** Cells with something to collect or on its way, as pool number times hosts plus host. */
@@ -89,6 +98,12 @@ export class RequestQueueTopic {
     this.#publishLag = lags.publish;
     this.#receiveLag = lags.receive;
     this.#addresses = addresses;
+    this.#hasController = new Uint8Array(addresses.length);
+  }
+
+  /** The host's controller publishes for it from now on. */
+  speaksFor(host: number): void {
+    this.#hasController[host] = 1;
   }
 
   get version(): number {
@@ -104,12 +119,22 @@ export class RequestQueueTopic {
     this.#pools[pool] = new PoolCells(name, this.#addresses);
   }
 
-  /** What a host without a controller holds for a pool. */
+  /** What a host holds for a pool. */
   heldOn(host: number, pool: number): number {
     return this.#pools[pool]!.current[host]!;
   }
 
-  /** A host without a controller holds `by` bytes more for the pool. hot: bench/simulate */
+  /**
+   * The hosts of a schedule where something runs hold more for the pool: so much each, the coordinator's
+   * another amount; negative amounts give back. hot: bench/simulate
+   */
+  changeAll(placement: Placement, pool: number, onExecutor: number, onCoordinator: number, now: Micros): void {
+    const { hosts, hasWork, coordinatorAt } = placement;
+    for (let i = 0; i < hosts.length; i++)
+      if (hasWork[i] === 1) this.change(hosts[i]!, pool, i === coordinatorAt ? onCoordinator : onExecutor, now);
+  }
+
+  /** One host holds `by` bytes more for the pool. hot: bench/simulate */
   change(host: number, pool: number, by: number, now: Micros): void {
     const cells = this.#pools[pool]!;
     // An exchange of this very instant still takes the new value; an earlier one has taken the old one.
@@ -117,7 +142,7 @@ export class RequestQueueTopic {
     const held = cells.current[host]! + by;
     cells.current[host] = held;
     if (held === cells.sent[host]!) cells.collectAt[host] = NEVER;
-    else if (cells.collectAt[host] === NEVER && !this.#isStopped) {
+    else if (cells.collectAt[host] === NEVER && this.#hasController[host] === 0 && !this.#isStopped) {
       cells.collectAt[host] = this.#nextCollection(host, now);
       this.#setMoving(cells, host, pool);
     }
@@ -160,6 +185,7 @@ export class RequestQueueTopic {
     const isDelta = !needsFull;
     reader.seen = this.#version;
     reader.needsFull = false;
+    if (isDelta && seen === this.#version) return NOTHING_NEW;
     const entries = needsFull || this.#newestStored > seen ? this.#store.updateFor(reader.address).entries : NO_ENTRIES;
     if (asColumns) return { isDelta, entries, columns: this.#columnsSince(seen) };
     return { isDelta, entries: [...entries, ...this.#reservedSince(seen, needsFull)] };
@@ -271,7 +297,7 @@ export class RequestQueueTopic {
       cells.versions.fill(++this.#version);
       cells.version = this.#version;
       cells.current.forEach((held, host) => {
-        if (held === cells.sent[host]) return;
+        if (held === cells.sent[host] || this.#hasController[host] === 1) return;
         cells.collectAt[host] = this.#nextCollection(host, now);
         this.#setMoving(cells, host, pool);
       });

@@ -14,7 +14,7 @@ export class Seat implements TopicReader {
   readonly index: number;
   /** Address under which it publishes. */
   readonly address: string;
-  /** Its number among the statestore's subscribers. */
+  /** Its number among the statestore's subscribers: its host's number, or beyond them all with `admissiond`. */
   readonly subscriber: number;
   readonly #options: ControllerOptions;
   controller: AdmissionController;
@@ -23,7 +23,10 @@ export class Seat implements TopicReader {
   /** The statestore and it don't reach each other; it goes on deciding. */
   isCutOff = false;
   exchange: EventHandle = NO_EVENT;
-  pass: EventHandle = NO_EVENT;
+  /** Woken, and not yet looked (admission 5.4). */
+  isPassDue = false;
+  /** Its last pass moved nothing and nothing it depends on has changed since. */
+  isSettled = false;
   /** Start of its last exchange, so that the next one is a later one. */
   lastExchange: Micros = -1;
   /** When the controller last heard that its view is current. */
@@ -34,9 +37,8 @@ export class Seat implements TopicReader {
   needsFull = true;
   /** Queries in its queues. */
   queued = 0;
-  /** Reservations on its own host by pool: now, and as handed to the controller last. */
-  readonly reserved: number[] = [];
-  readonly handed: number[] = [];
+  /** What its own host reserved by pool, as the controller was told last. */
+  readonly told: number[] = [];
 
   constructor(index: number, subscriber: number, options: ControllerOptions) {
     this.index = index;
@@ -52,9 +54,9 @@ export class Seat implements TopicReader {
     this.isAlive = true;
     this.isCutOff = false;
     this.queued = 0;
+    this.isSettled = false;
     this.heardAt = -1;
-    this.reserved.fill(0);
-    this.handed.fill(0);
+    this.told.fill(0);
   }
 
   get canExchange(): boolean {

@@ -35,9 +35,8 @@ import { Names, Teller } from "./teller.ts";
 const WORK = 0;
 const TIMEOUT = 1;
 const CANCEL = 2;
-const PASS = 3;
-const EXCHANGE = 4;
-const FAULT = 5;
+const EXCHANGE = 3;
+const FAULT = 4;
 
 export interface SimulationParts extends SimulationInput {
   readonly flags: ImpalaFlags;
@@ -65,8 +64,6 @@ export class Simulation {
   readonly #coordinatorNames: Names;
   readonly #placements: Placements;
   readonly #executors: Executors;
-  /** By host number; null for hosts whose reservations go straight to the topic. */
-  readonly #seatOfHost: (Seat | null)[];
   readonly #seatOfCoordinator: number[] = [];
   readonly #free: number[] = [];
   readonly #staleAfter: Micros;
@@ -78,6 +75,11 @@ export class Simulation {
   #live = 0;
   #nextArrival: Micros = 0;
   readonly #sink: DequeueSink;
+  #passesDue = 0;
+  /** Some controller looks at what hosts reserved: it has others to compare with, or a pool with a maximum. */
+  #reservationsMatter = false;
+  /** Somebody left a queue since it was set to false. */
+  #hasPassMoved = false;
 
   constructor(input: SimulationParts) {
     const { scenario, flags } = input;
@@ -105,14 +107,13 @@ export class Simulation {
     this.#userNames = new Names("user", observer);
     this.#coordinatorNames = new Names("coordinator", observer);
     this.#placements = new Placements(addresses);
-    this.#seatOfHost = addresses.map(() => null);
     this.#executors = new Executors({
       classes: scenario.queries,
       model: scenario.model,
       addresses,
       events: this.#events,
       eventKind: WORK,
-      reservations: { change: (host, pool, by, now) => this.#changeReserved(host, pool, by, now) },
+      topic: this.topic,
     });
     this.#staleAfter = toMicros(flags.admission_control_stale_topic_threshold_ms);
     this.#releaseTiming = {
@@ -130,21 +131,26 @@ export class Simulation {
     this.#scheduleFaults();
     this.#nextArrival = this.#whenNextArrives();
     const inspect = this.#input.inspect ?? null;
-    for (;;) {
-      const eventAt = this.#events.nextTime;
-      if (this.#nextArrival <= eventAt) {
-        if (this.#nextArrival === Number.POSITIVE_INFINITY) break;
-        this.now = this.#nextArrival;
-        this.#arrive(this.now);
-      } else {
-        if (this.#live === 0 && this.#nextArrival === Number.POSITIVE_INFINITY) break;
-        const kind = this.#events.take();
-        this.now = this.#events.time;
-        this.#happen(kind, this.#events.a, this.now);
-      }
-      inspect?.(this);
-    }
+    while (this.#step()) inspect?.(this);
     this.#teller.ended(this.now);
+  }
+
+  /** One thing happens; false: nothing is left that could. */
+  #step(): boolean {
+    const eventAt = this.#events.nextTime;
+    const next = Math.min(this.#nextArrival, eventAt);
+    if (this.#passesDue > 0 && next > this.now) this.#runPasses();
+    else if (this.#nextArrival <= eventAt) {
+      if (this.#nextArrival === Number.POSITIVE_INFINITY) return false;
+      this.now = this.#nextArrival;
+      this.#arrive(this.now);
+    } else {
+      if (this.#live === 0 && this.#nextArrival === Number.POSITIVE_INFINITY) return false;
+      const kind = this.#events.take();
+      this.now = this.#events.time;
+      this.#happen(kind, this.#events.a, this.now);
+    }
+    return true;
   }
 
   #happen(kind: number, a: number, now: Micros): void {
@@ -158,9 +164,6 @@ export class Simulation {
         break;
       case CANCEL:
         this.#cancel(this.queries[a]!, now);
-        break;
-      case PASS:
-        this.#pass(this.seats[a]!, now);
         break;
       case EXCHANGE:
         this.#exchange(this.seats[a]!, now);
@@ -204,7 +207,7 @@ export class Simulation {
     const admission = seat.controller.submit(submission, this.#configs[q.pool]!, this.#rootConfig, toInstant(now));
     admission.owner = q;
     q.admission = admission;
-    this.#armExchange(seat, now);
+    this.#controllerChanged(seat, now);
     switch (admission.state) {
       case "running":
         this.#admitted(q, admission.path!, now);
@@ -220,6 +223,7 @@ export class Simulation {
 
   #queued(q: SimQuery, seat: Seat, now: Micros): void {
     seat.queued++;
+    this.#armExchange(seat, now);
     this.#teller.queued(q, now);
     q.timeout = this.#events.add(now + toMicros(q.admission.timeout), TIMEOUT, q.slot, 0);
     this.#scheduleCancel(q);
@@ -242,6 +246,7 @@ export class Simulation {
 
   #begin(q: SimQuery, now: Micros): void {
     this.#executors.begin(q, now);
+    this.#reservationsChanged(now);
     if (q.spills !== null) this.#tellSpills(q, now);
   }
 
@@ -258,7 +263,7 @@ export class Simulation {
     q.timeout = NO_EVENT;
     seat.controller.timeOut(q.admission, toInstant(now));
     this.#leftQueue(q, seat);
-    this.#armExchange(seat, now);
+    this.#controllerChanged(seat, now);
     this.#teller.timedOut(q, now);
     this.#end(q, "timedOut", now);
   }
@@ -267,29 +272,48 @@ export class Simulation {
     q.cancel = NO_EVENT;
     if (q.state === "running") {
       this.#executors.stop(q, now);
+      this.#reservationsChanged(now);
       this.#finish(q, "cancelled", now);
       return;
     }
     const seat = this.seats[q.seat]!;
     seat.controller.cancel(q.admission, toInstant(now));
     this.#leftQueue(q, seat);
-    this.#armExchange(seat, now);
+    this.#controllerChanged(seat, now);
     this.#teller.cancelled(q, true, now);
     this.#end(q, "cancelled", now);
   }
 
   #leftQueue(q: SimQuery, seat: Seat): void {
     seat.queued--;
+    seat.isSettled = false;
+    this.#hasPassMoved = true;
     if (q.timeout !== NO_EVENT) this.#events.remove(q.timeout);
     q.timeout = NO_EVENT;
   }
 
+  /** The instant has nothing else to do: whoever was woken looks at his queues, in order of address. */
+  #runPasses(): void {
+    for (const seat of this.seats) if (seat.isPassDue) this.#pass(seat, this.now);
+  }
+
   #pass(seat: Seat, now: Micros): void {
-    seat.pass = NO_EVENT;
-    if (!seat.isAlive || !seat.controller.isPassDue) return;
+    seat.isPassDue = false;
+    this.#passesDue--;
+    if (!seat.isAlive) return;
     this.#noteFreshView(seat, now);
+    this.#hasPassMoved = false;
     seat.controller.dequeuePass(toInstant(now), this.#sink);
-    this.#armExchange(seat, now);
+    const hasMoved = this.#hasPassMoved;
+    if (hasMoved) this.#controllerChanged(seat, now);
+    seat.isSettled = !hasMoved;
+    if (hasMoved && seat.queued > 0) this.#armExchange(seat, now);
+  }
+
+  #duePass(seat: Seat): void {
+    if (seat.isPassDue) return;
+    seat.isPassDue = true;
+    this.#passesDue++;
   }
 
   #sinkOfThis(): DequeueSink {
@@ -324,6 +348,7 @@ export class Simulation {
 
   #workDone(q: SimQuery, now: Micros): void {
     const point = this.#executors.workDone(q, now);
+    this.#reservationsChanged(now);
     if (point === null) {
       if (this.#teller.tellsAll) this.#releaseInBatches(q, allPositions(q), now);
       this.#finish(q, "finished", now);
@@ -370,6 +395,7 @@ export class Simulation {
   #fail(q: SimQuery, error: string, now: Micros): void {
     q.error = error;
     this.#executors.stop(q, now);
+    this.#reservationsChanged(now);
     this.#finish(q, "failed", now);
   }
 
@@ -389,8 +415,8 @@ export class Simulation {
 
   /** A release wakes the dequeue thread (admission 5.4); with nothing queued there is nothing to look at. */
   #wake(seat: Seat, now: Micros): void {
-    this.#armExchange(seat, now);
-    if (seat.queued > 0 && seat.pass === NO_EVENT) seat.pass = this.#events.add(now, PASS, seat.index, 0);
+    this.#controllerChanged(seat, now);
+    if (seat.queued > 0) this.#duePass(seat);
   }
 
   #end(q: SimQuery, how: Ending, now: Micros): void {
@@ -414,11 +440,15 @@ export class Simulation {
 
   // The statestore
 
-  #changeReserved(host: number, pool: number, by: number, now: Micros): void {
-    const own = this.#seatOfHost[host];
-    if (own === null || own === undefined) this.topic.change(host, pool, by, now);
-    else own.reserved[pool] = (own.reserved[pool] ?? 0) + by;
-    for (const seat of this.seats) this.#armExchange(seat, now);
+  /** Hosts hold more or less than before: controllers will hear of it, if one of their pools cares. */
+  #reservationsChanged(now: Micros): void {
+    if (this.#reservationsMatter) for (const seat of this.seats) this.#armExchange(seat, now);
+  }
+
+  /** A change at a controller that others will want to hear of. */
+  #controllerChanged(seat: Seat, now: Micros): void {
+    seat.isSettled = false;
+    if (this.seats.length > 1) this.#armExchange(seat, now);
   }
 
   /** The seat's next exchange, if none is pending. */
@@ -433,14 +463,25 @@ export class Simulation {
     seat.exchange = NO_EVENT;
     const start = now - this.#receiveLag;
     seat.lastExchange = start;
-    this.#handReserved(seat);
+    this.#tellOwnHost(seat);
     if (this.seats.length > 1) this.#publish(seat, now);
     else seat.controller.refreshBackendUsage();
-    this.#apply(seat, this.topic.updateFor(seat, start, !this.#teller.tellsAll), now);
-    if (seat.queued > 0) {
-      if (seat.pass === NO_EVENT) seat.pass = this.#events.add(now, PASS, seat.index, 0);
+    const update = this.topic.updateFor(seat, start, !this.#teller.tellsAll);
+    if (update !== NOTHING_NEW) seat.isSettled = false;
+    this.#apply(seat, update, now);
+    if (seat.queued > 0 && this.#mayMove(seat)) {
+      this.#duePass(seat);
       this.#armExchange(seat, now);
-    } else if (this.topic.isMoving || this.topic.hasNewsFor(seat)) this.#armExchange(seat, now);
+    } else if (this.#hasMoreFor(seat)) this.#armExchange(seat, now);
+  }
+
+  #hasMoreFor(seat: Seat): boolean {
+    return (this.#reservationsMatter && this.topic.isMoving) || this.topic.hasNewsFor(seat);
+  }
+
+  /** After a pass that moved nothing, and with nothing new since, another one would only count a failure more. */
+  #mayMove(seat: Seat): boolean {
+    return !seat.isSettled || this.#teller.tellsAll;
   }
 
   #publish(seat: Seat, now: Micros): void {
@@ -452,7 +493,10 @@ export class Simulation {
 
   #apply(seat: Seat, update: TopicUpdate, now: Micros): void {
     const { controller } = seat;
-    if (controller.membership !== this.#membership) controller.setMembership(this.#membership);
+    if (controller.membership !== this.#membership) {
+      seat.isSettled = false;
+      controller.setMembership(this.#membership);
+    }
     controller.applyUpdate(update, toInstant(now));
     seat.heardAt = now;
     seat.sequence++;
@@ -468,13 +512,15 @@ export class Simulation {
     });
   }
 
-  #handReserved(seat: Seat): void {
-    const { reserved, handed, controller } = seat;
-    for (let pool = 0; pool < reserved.length; pool++) {
-      const bytes = reserved[pool] ?? 0;
-      if (bytes === (handed[pool] ?? 0)) continue;
-      handed[pool] = bytes;
-      controller.setBackendUsage(this.poolNames.nameOf(pool), usageOf(bytes));
+  #tellOwnHost(seat: Seat): void {
+    const host = seat.subscriber;
+    if (host >= this.backends.length) return;
+    for (let pool = 0; pool < this.poolNames.size; pool++) {
+      const held = this.topic.heldOn(host, pool);
+      if (held === (seat.told[pool] ?? 0)) continue;
+      seat.told[pool] = held;
+      seat.isSettled = false;
+      seat.controller.setBackendUsage(this.poolNames.nameOf(pool), usageOf(held));
     }
   }
 
@@ -493,17 +539,22 @@ export class Simulation {
     const { admission } = this.scenario.cluster;
     const flags = controllerFlags(this.flags);
     if (admission === "admissiond") {
-      const options = controllerOptions({ hostId: "admissiond:29500", mode: "global", flags });
+      const options = controllerOptions({ hostId: "admissiond:29500", mode: "global", flags, keepsIds: false });
       this.seats.push(new Seat(0, this.backends.length, options));
     } else {
       this.backends.forEach((b, host) => {
         if (!b.isCoordinator) return;
-        const seat = new Seat(this.seats.length, host, controllerOptions({ hostId: b.address, flags }));
+        const seat = new Seat(
+          this.seats.length,
+          host,
+          controllerOptions({ hostId: b.address, flags, keepsIds: false }),
+        );
         this.seats.push(seat);
-        this.#seatOfHost[host] = seat;
+        this.topic.speaksFor(host);
       });
     }
     // The cluster has been up for a while when the run begins: members known, views fresh.
+    this.#reservationsMatter = this.seats.length > 1;
     for (const seat of this.seats) {
       this.topic.register(seat);
       this.#apply(seat, this.topic.updateFor(seat, 0, true), 0);
@@ -521,10 +572,16 @@ export class Simulation {
   #poolIndex(name: string): number {
     const index = this.poolNames.indexOf(name);
     if (this.#configs[index] === undefined) {
-      this.#configs[index] = this.#pools.configOf(name);
       this.topic.addPool(index, name);
+      this.#configs[index] = this.#configFor(name);
     }
     return index;
+  }
+
+  #configFor(pool: string): PoolConfig {
+    const config = this.#pools.configOf(pool);
+    if (config.maxMemResources >= 0) this.#reservationsMatter = true;
+    return config;
   }
 
   #scheduleFaults(): void {
@@ -547,10 +604,13 @@ const MEMORY_LIMIT_EXCEEDED = "Memory limit exceeded";
 const allPositions = (q: SimQuery): number[] => Array.from(q.placement.hosts, (_, i) => i);
 
 const usageOf = (bytes: number): BackendUsage => ({
-  ...NO_USAGE,
   memReserved: bytes as Bytes,
   memUsage: bytes as Bytes,
+  heavyQueries: NO_USAGE.heavyQueries,
+  minMemConsumed: 0 as Bytes,
+  maxMemConsumed: 0 as Bytes,
   totalMemConsumed: bytes as Bytes,
+  numRunning: 0,
 });
 
 const controllerFlags = (flags: ImpalaFlags): ControllerFlags => ({

@@ -33,6 +33,8 @@ export interface ControllerOptions {
   readonly repaired: boolean;
   /** Global mode with compressed requests: a queued query is scheduled anew at its next attempt (5.1). */
   readonly dropsSchedulesWhenQueued: boolean;
+  /** False: every id is known to be new and nobody asks by id, so none is looked at (or, if made when read, made). */
+  readonly keepsIds: boolean;
   /** Order of pools in a pass and in an update (T-11). */
   readonly poolOrder: (a: string, b: string) => number;
 }
@@ -47,5 +49,6 @@ export const controllerOptions = (
   flags: given.flags ?? DEFAULT_CONTROLLER_FLAGS,
   repaired: given.repaired ?? false,
   dropsSchedulesWhenQueued: given.dropsSchedulesWhenQueued ?? false,
+  keepsIds: given.keepsIds ?? true,
   poolOrder: given.poolOrder ?? byName,
 });

@@ -64,8 +64,9 @@ export class AdmissionController {
   /** In the order of `options.poolOrder`: the order of a pass and of an update. */
   readonly #poolsInOrder: Pool[] = [];
   readonly #gauges = new Map<string, GroupGauge>();
-  /** Everything submitted and not yet over, by id. */
+  /** Everything submitted and not yet over, by id, unless `keepsIds` is off. */
   readonly #known = new Map<string, AdmissionQuery>();
+  #numKnown = 0;
   readonly #running = new Map<string, Fifo>();
   readonly #rootLoads = new UserLoads();
   readonly #passHost: PassHost;
@@ -183,7 +184,7 @@ export class AdmissionController {
   }
 
   #begin(request: AdmissionRequest, config: PoolConfig, rootConfig: PoolConfig, now: Instant): AdmissionQuery {
-    if (this.#known.has(request.queryId))
+    if (this.options.keepsIds && this.#known.has(request.queryId))
       throw new RequestError(
         `query ${request.queryId}: Cannot submit the same query for admission multiple times. Give every submission an id of its own.`,
       );
@@ -195,7 +196,8 @@ export class AdmissionController {
     const q = new AdmissionQuery(request, pool, config, rootConfig, now);
     q.tracksUser = hasQuotas(config) || hasQuotas(rootConfig);
     q.localBlacklist = this.#membership.blacklisted;
-    this.#known.set(request.queryId, q);
+    if (this.options.keepsIds) this.#known.set(request.queryId, q);
+    this.#numKnown++;
     return q;
   }
 
@@ -580,7 +582,7 @@ export class AdmissionController {
   #end(q: AdmissionQuery, state: "rejected" | "timedOut" | "cancelled", now: Instant): void {
     q.state = state;
     q.decidedAt = now;
-    this.#known.delete(q.id);
+    this.#forget(q);
   }
 
   /** A queued request that can't be read or scheduled any more (REJ-C1, REJ-C5): refused when it is next tried. */
@@ -636,7 +638,7 @@ export class AdmissionController {
     if (q.tracksUser) pool.stats.uncountUser(q.request.user);
     this.#lowerGauge(q);
     this.#runningOf(q.request.coordinator).remove(q);
-    this.#known.delete(q.id);
+    this.#forget(q);
     this.#mark(pool);
     this.#isPassDue = true;
     this.#changes++;
@@ -650,6 +652,11 @@ export class AdmissionController {
       const later = this.#gauges.get(schedule.group);
       if (later !== undefined) later.value--;
     }
+  }
+
+  #forget(q: AdmissionQuery): void {
+    if (this.options.keepsIds) this.#known.delete(q.id);
+    this.#numKnown--;
   }
 
   /** By id, for messages that come late or twice; undefined: not known (any more). */
@@ -823,7 +830,7 @@ export class AdmissionController {
 
   /** Queued and running queries. */
   get numKnown(): number {
-    return this.#known.size;
+    return this.#numKnown;
   }
 
   /** Time since the last topic update, -1: none ever came. */

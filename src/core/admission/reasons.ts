@@ -249,9 +249,32 @@ export const rejectionError = (pool: string, r: RejectReason): string =>
 export const timeoutError = (timeoutMs: number, pool: string, r: QueueReason, details: string): string =>
   `Admission for query exceeded timeout ${timeoutMs}ms in pool ${pool}. Queued reason: ${queueReasonText(r)} Additional Details: ${details}`;
 
-/** Same rule and same figures: nothing new to tell. */
+/** hot: bench/simulate. Same rule and same figures: nothing new to tell. */
 export function sameReason(a: QueueReason, b: QueueReason): boolean {
-  if (a.rule !== b.rule) return false;
-  const [x, y] = [Object.entries(a), new Map<string, unknown>(Object.entries(b))];
-  return x.every(([key, value]) => y.get(key) === value);
+  switch (a.rule) {
+    case "ADM-1":
+      return b.rule === "ADM-1" && a.queued === b.queued && a.stale === b.stale;
+    case "ADM-2":
+      return b.rule === "ADM-2" && a.running === b.running && a.limit === b.limit && a.stale === b.stale;
+    case "ADM-3":
+      return b.rule === "ADM-3" && a.host === b.host && a.needed === b.needed && sameSlots(a, b);
+    case "ADM-4":
+      return b.rule === "ADM-4" && a.pool === b.pool && sameRoom(a, b);
+    case "ADM-5":
+      return b.rule === "ADM-5" && a.host === b.host && sameRoom(a, b);
+    case "ADM-6":
+      return b.rule === "ADM-6" && a.needed === b.needed && a.source === b.source && a.limitNeeded === b.limitNeeded;
+    case "NO-EXECUTORS":
+    case "NO-COORDINATOR":
+      return a.rule === b.rule;
+    default:
+      return unreachable(a);
+  }
 }
+
+type OfRule<R extends QueueReason["rule"]> = Extract<QueueReason, { readonly rule: R }>;
+
+const sameSlots = (a: OfRule<"ADM-3">, b: OfRule<"ADM-3">): boolean => a.inUse === b.inUse && a.slots === b.slots;
+
+const sameRoom = (a: OfRule<"ADM-4" | "ADM-5">, b: OfRule<"ADM-4" | "ADM-5">): boolean =>
+  a.limit === b.limit && a.needed === b.needed && a.available === b.available && a.stale === b.stale;
