@@ -6,9 +6,13 @@
  */
 import type { Instant } from "../core/units.ts";
 
+/**
+ *   word      unit    written by                                how
+ *   origin    f64[0]  main, once, before it hands out work      plain; the message that brings work publishes it
+ */
 export interface ClockSettings {
   /** `monotonicMillis()` at emulated time 0. */
-  readonly origin: number;
+  readonly origin: SharedArrayBuffer;
   /** Emulated milliseconds in a real one, > 0. */
   readonly scale: number;
 }
@@ -20,25 +24,40 @@ export const monotonicMillis = (): number => performance.now() + OFFSET;
 
 export class EmulatedClock {
   readonly settings: ClockSettings;
+  readonly #scale: number;
+  readonly #origin: Float64Array;
 
   constructor(settings: ClockSettings) {
     this.settings = settings;
+    this.#scale = settings.scale;
+    this.#origin = new Float64Array(settings.origin);
+  }
+
+  /** Emulated time 0 is now. Only main calls it, before any other thread looks at the clock. */
+  restart(): void {
+    this.#origin[0] = monotonicMillis();
   }
 
   /** Whole microseconds, so that a record and what was decided agree to the last digit. */
   now(): Instant {
-    const { origin, scale } = this.settings;
-    return (Math.floor((monotonicMillis() - origin) * scale * 1000) / 1000) as Instant;
+    return (Math.floor(this.#real() * this.#scale * 1000) / 1000) as Instant;
   }
 
   /** Real milliseconds until then, at least 0. */
   realUntil(at: Instant): number {
-    const { origin, scale } = this.settings;
-    return Math.max(0, at / scale - (monotonicMillis() - origin));
+    return Math.max(0, at / this.#scale - this.#real());
+  }
+
+  #real(): number {
+    return monotonicMillis() - this.#origin[0]!;
   }
 }
 
-export const startClock = (scale: number): EmulatedClock => new EmulatedClock({ origin: monotonicMillis(), scale });
+export function startClock(scale: number): EmulatedClock {
+  const clock = new EmulatedClock({ origin: new SharedArrayBuffer(8), scale });
+  clock.restart();
+  return clock;
+}
 
 function hrtimeMillis(): number {
   const [seconds, nanos] = process.hrtime();

@@ -14,6 +14,7 @@
 import { MessageChannel, type MessagePort, type Worker } from "node:worker_threads";
 import { type Remote, wrap } from "comlink";
 import { Piscina, queueOptionsSymbol } from "piscina";
+import type { BackendUsage } from "../core/admission/pool-stats.ts";
 import type { BackendDescriptor } from "../core/cluster/backend.ts";
 import { checkIdle } from "../core/memory/ledger-checks.ts";
 import {
@@ -26,10 +27,10 @@ import {
   ledgerByteLength,
   PAGE_CAPACITY,
   PAGES_PEAK,
-  poolReservedOf,
   ROOT,
   SCRATCH_PEAK,
 } from "../core/memory/ledger-layout.ts";
+import { poolUsages } from "../core/memory/pool-usage.ts";
 import type { Bytes } from "../core/units.ts";
 import { pageSizeFor } from "./arena.ts";
 import { nodeEndpoint } from "./comlink-endpoint.ts";
@@ -78,7 +79,7 @@ export interface FleetListener {
   hostReady(host: number): void;
 }
 
-/** Instances go to a thread in one message, but not more than this: a huge query must not hold the others up. */
+/** Query, unclaimed reservations, instance, client. */
 const RECORDS_PER_QUERY = 4;
 
 interface Host {
@@ -177,7 +178,8 @@ export class Fleet {
       },
     });
     this.#pool = pool;
-    pool.on("error", (error: Error) => this.#reasons.set(-1, error.message));
+    // A thread that failed between two tasks; its own listener has noted why.
+    pool.on("error", ignoreDeath);
     const all = new Promise<void>((resolve) => {
       let left = numThreads;
       pool.on("workerCreate", ({ id }: { id: number }) => {
@@ -265,9 +267,9 @@ export class Fleet {
     return this.#hosts[host]!.ledger.snapshot();
   }
 
-  /** Bytes reserved on the host by each pool's queries (admission 7.2); null when somebody is inside just now. */
-  poolReserved(host: number, pools: number): Float64Array | null {
-    return this.#hosts[host]!.ledger.tryRun(copyPools, pools);
+  /** What the host says about the first `pools` pools (admission 7.2); null when somebody is inside just now. */
+  poolUsages(host: number, pools: number): BackendUsage[] | null {
+    return this.#hosts[host]!.ledger.tryRun(poolUsages, pools);
   }
 
   // Stopping
@@ -318,6 +320,7 @@ export class Fleet {
     thread.workerId = workerId;
     thread.worker = worker;
     thread.lockId = ++this.#lastLockId;
+    worker.on("error", (error: Error) => this.#reasons.set(number, `its thread failed: ${error.message}`));
     worker.once("exit", () => void this.#threadDied(number));
     const control = new MessageChannel();
     const progress = new MessageChannel();
@@ -456,10 +459,6 @@ function hostOf(spec: HostSpec, number: number, thread: number, options: FleetOp
   const arena = new SharedArrayBuffer(pages * pageSize);
   const shared: SharedHost = { address: spec.backend.address, ledger, arena, pageSize };
   return { number, spec, shared, ledger: new HostLedger(view, MAIN_ID), thread };
-}
-
-function copyPools(v: LedgerView, pools: number): Float64Array {
-  return Float64Array.from({ length: pools }, (_, p) => poolReservedOf(v, p));
 }
 
 /** A thread that dies takes its answers with it; `#threadDied` deals with that. */

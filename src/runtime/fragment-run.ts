@@ -85,7 +85,7 @@ const STEPS = 8;
 const QUANTUM = 64 * 1024;
 /** A refused growth is tried in halves down to the size of a buffer (O4), as an operator asks for one at a time. */
 const SMALLEST_PART = 2 * MiB;
-/** Written at a time, real bytes, where there is so much. */
+/** Written at a time, real bytes, where an eighth of what is in memory is so much. */
 const BLOCK = MiB;
 
 /** Pages written together: where, and the numbers that their stamps are made of, oldest page first. */
@@ -229,7 +229,8 @@ export class FragmentRun {
       const why = spillable && scratchLimit === 0 ? NO_SCRATCH_LIMIT : INCREASE_FAILED;
       return { code: 7, text: ledger.run(memLimitExceededText, this.#client, bytes, address, why) };
     }
-    return this.#spill(Math.min(used, Math.max(bytes, Math.ceil(BLOCK * this.#scale))));
+    const block = Math.min(Math.ceil(BLOCK * this.#scale), Math.ceil(used / STEPS));
+    return this.#spill(Math.min(used, Math.max(bytes, block)));
   }
 
   /** B4: used falls, the reservation stays. Newest pages go first (B10). */

@@ -19,6 +19,7 @@ export interface Appointment {
 
 export class Timers {
   readonly #clock: EmulatedClock;
+  readonly #onError: (error: unknown) => void;
   readonly #heap: Appointment[] = [];
   #made = 0;
   #cancelled = 0;
@@ -26,8 +27,10 @@ export class Timers {
   /** What the real timer is set to; Infinity when it is not. */
   #setFor = Number.POSITIVE_INFINITY;
 
-  constructor(clock: EmulatedClock) {
+  /** `onError` hears what an appointment throws; left out, it is nobody's and ends the thread. */
+  constructor(clock: EmulatedClock, onError?: (error: unknown) => void) {
     this.#clock = clock;
+    this.#onError = onError ?? rethrow;
   }
 
   /** Appointments still to be kept. */
@@ -76,9 +79,17 @@ export class Timers {
       const { act } = first;
       first.act = null;
       if (act === null) this.#cancelled--;
-      else act(now);
+      else this.#keep(act, now);
     }
     this.#setTimer();
+  }
+
+  #keep(act: (now: Instant) => void, now: Instant): void {
+    try {
+      act(now);
+    } catch (error) {
+      this.#onError(error);
+    }
   }
 
   #sweep(): void {
@@ -116,6 +127,10 @@ export class Timers {
     }
     heap[i] = last;
   }
+}
+
+function rethrow(error: unknown): never {
+  throw error;
 }
 
 const isBefore = (a: Appointment, b: Appointment): boolean => a.at < b.at || (a.at === b.at && a.order < b.order);

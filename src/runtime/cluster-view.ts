@@ -1,0 +1,104 @@
+/**
+ * Who is in the cluster as controllers see it: the membership, and what one coordinator avoids (admission 6.1).
+ *
+ * A host that stops answering is avoided by its coordinators at once and leaves the membership when the statestore has
+ * missed its heartbeats for long enough; a host that comes back registers anew and is in the membership at once.
+ */
+import type { BackendDescriptor } from "../core/cluster/backend.ts";
+import { type BlacklistTiming, ExecutorBlacklist } from "../core/cluster/blacklist.ts";
+import { type Membership, membershipOf, withRemovedCoordinators } from "../core/cluster/membership.ts";
+import type { Instant } from "../core/units.ts";
+
+/** Version 1 is the view before anything is known. */
+const FIRST_VERSION = 2;
+
+export class ClusterView {
+  readonly #all: readonly BackendDescriptor[];
+  readonly #gone = new Set<string>();
+  readonly #quiescing = new Set<string>();
+  #version = FIRST_VERSION;
+  #shared: Membership;
+
+  constructor(backends: readonly BackendDescriptor[]) {
+    this.#all = backends;
+    this.#shared = membershipOf({ version: this.#version, backends });
+  }
+
+  /** Nobody's blacklist in it. */
+  get membership(): Membership {
+    return this.#shared;
+  }
+
+  has(address: string): boolean {
+    return this.#shared.backend(address) !== undefined;
+  }
+
+  leave(address: string): void {
+    if (!this.#gone.has(address)) this.#change(() => this.#gone.add(address));
+  }
+
+  join(address: string): void {
+    if (this.#gone.has(address) || this.#quiescing.has(address))
+      this.#change(() => {
+        this.#gone.delete(address);
+        this.#quiescing.delete(address);
+      });
+  }
+
+  quiesce(address: string): void {
+    if (!this.#quiescing.has(address)) this.#change(() => this.#quiescing.add(address));
+  }
+
+  /** Versions grow over all views together, so that each controller's own only grows too. */
+  nextVersion(): number {
+    return ++this.#version;
+  }
+
+  #change(act: () => void): void {
+    act();
+    const backends = this.#all
+      .filter((b) => !this.#gone.has(b.address))
+      .map((b) => (this.#quiescing.has(b.address) ? { ...b, isQuiescing: true } : b));
+    const removedCoordinators = withRemovedCoordinators(this.#shared, backends);
+    this.#shared = membershipOf({ version: this.nextVersion(), backends, removedCoordinators });
+  }
+}
+
+/** The membership with one coordinator's own blacklist. */
+export class OwnView {
+  readonly #cluster: ClusterView;
+  readonly #blacklist: ExecutorBlacklist;
+  #seen: Membership | null = null;
+  #current: Membership | null = null;
+
+  constructor(cluster: ClusterView, timing: BlacklistTiming) {
+    this.#cluster = cluster;
+    this.#blacklist = new ExecutorBlacklist(timing);
+  }
+
+  avoid(address: string, now: Instant): void {
+    this.#blacklist.blacklist(address, now);
+    this.#seen = null;
+  }
+
+  /** The host is a new process: what was held against the old one is forgotten. */
+  forgive(address: string): void {
+    this.#blacklist.forget(address);
+    this.#seen = null;
+  }
+
+  /** As of now; the same object while nothing has changed. */
+  at(now: Instant): Membership {
+    const isAnyoneBack = this.#blacklist.maintain(now);
+    const shared = this.#cluster.membership;
+    if (this.#current !== null && this.#seen === shared && !isAnyoneBack) return this.#current;
+    const blacklisted = this.#blacklist.addresses();
+    const { backends, removedCoordinators } = shared;
+    this.#current =
+      blacklisted.size === 0 && (this.#current === null || this.#current.version < shared.version)
+        ? shared
+        : membershipOf({ version: this.#cluster.nextVersion(), backends, blacklisted, removedCoordinators });
+    this.#seen = shared;
+    return this.#current;
+  }
+}

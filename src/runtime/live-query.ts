@@ -1,0 +1,48 @@
+/**
+ * One query of a live run, from its client to its end.
+ *
+ *   submitted -> queued --> running --> ending --> over
+ *        |          |--> over (rejected, timed out, cancelled)
+ *        |--> running
+ *        '--> over (unresolved, rejected)
+ *
+ *   running: instances work on its hosts. ending: it failed or was cancelled, and its instances are asked to stop.
+ *   Only its coordinator moves it.
+ */
+import type { BackendRelease } from "../core/admission/backend-release.ts";
+import type { AdmissionController } from "../core/admission/controller.ts";
+import type { AdmissionQuery } from "../core/admission/query.ts";
+import type { FinishState } from "../core/events.ts";
+import type { Instant } from "../core/units.ts";
+import type { Submission } from "../workload/workload.ts";
+import type { Appointment } from "./timers.ts";
+
+export class LiveQuery {
+  readonly submission: Submission;
+  readonly id: string;
+  readonly submittedAt: Instant;
+  /** The one that decides it; its coordinator may have another by now. */
+  readonly controller: AdmissionController;
+  state: "submitted" | "queued" | "running" | "ending" | "over" = "submitted";
+  admission: AdmissionQuery | null = null;
+  timeout: Appointment | null = null;
+  cancel: Appointment | null = null;
+
+  /** Instances that have not ended: task -> position in the schedule. */
+  readonly open = new Map<number, number>();
+  /** Instances still open by position. */
+  openAt: number[] = [];
+  releasing: BackendRelease | null = null;
+  /** How it will have ended. */
+  outcome: FinishState = "finished";
+  error: string | null = null;
+  /** Largest over its hosts. */
+  peak = 0;
+
+  constructor(submission: Submission, controller: AdmissionController, now: Instant) {
+    this.submission = submission;
+    this.controller = controller;
+    this.id = submission.queryId;
+    this.submittedAt = now;
+  }
+}

@@ -1,0 +1,463 @@
+/**
+ * A scenario on the live fleet: real threads, real memory, real files, on a clock that is real time multiplied.
+ *
+ * The main thread takes requests from the workload when they are due, hands them to their coordinator, and is told
+ * what became of them; it never waits. The run is over when nothing is due and nothing is under way; then the fleet is
+ * stopped and every book is looked at once more.
+ *
+ *   running --drain--> draining --stop--> stopping --> over
+ *      '------ nothing left ---------------------------^
+ *
+ *   draining: nothing is submitted any more, who waits is cancelled, who runs may finish (Ctrl-C once).
+ *   stopping: who runs is cancelled too (Ctrl-C twice).
+ */
+import { createHistogram } from "node:perf_hooks";
+import type { ImpalaFlags } from "../config/impala-flags.ts";
+import type { PoolSource } from "../config/pool-directory.ts";
+import type { Fault, Scenario } from "../config/scenario.ts";
+import { backendsOf } from "../config/scenario-cluster.ts";
+import { flagsOf, openChangedPools, openPools } from "../config/scenario-pools.ts";
+import { type ControllerFlags, controllerOptions } from "../core/admission/controller-options.ts";
+import { fail } from "../core/assert.ts";
+import type { BackendDescriptor } from "../core/cluster/backend.ts";
+import type { RunEvent } from "../core/events.ts";
+import { type PoolConfig, ROOT_POOL } from "../core/pool-config.ts";
+import type { Instant, Millis } from "../core/units.ts";
+import { poolResolver } from "../workload/pool-resolver.ts";
+import { createWorkload } from "../workload/scenario-workload.ts";
+import { withTraces } from "../workload/traces.ts";
+import type { Ending, Workload } from "../workload/workload.ts";
+import { ClusterView, OwnView } from "./cluster-view.ts";
+import { Coordinator, type CoordinatorSurroundings } from "./coordinator.ts";
+import { type EmulatedClock, startClock } from "./emulated-clock.ts";
+import { Fleet, type HostMarks } from "./fleet.ts";
+import { hostSpecOf } from "./host-sizes.ts";
+import { LiveFaults } from "./live-faults.ts";
+import type { LiveQuery } from "./live-query.ts";
+import { LiveStatestore, type SubscriberSpec } from "./live-statestore.ts";
+import type { Progress } from "./protocol.ts";
+import type { RunBus } from "./run-bus.ts";
+import { type Appointment, Timers } from "./timers.ts";
+
+/** The pools as they are now; a fault can put others in their place. */
+export interface LivePools {
+  current(): PoolSource;
+  change(fault: Extract<Fault, { kind: "configChanges" }>): void;
+}
+
+export interface LiveOptions {
+  readonly flags: ImpalaFlags;
+  /** Where the run's scratch directory is made; left out: below the system's temporary directory. */
+  readonly scratchBase?: string;
+  /** Queries that one host can hold at a time. */
+  readonly queriesPerHost?: number;
+}
+
+export interface LiveReport {
+  /** Emulated and real time from the first instant to the last query's end. */
+  readonly took: { readonly emulated: Millis; readonly realMs: number };
+  readonly threads: number;
+  readonly hosts: readonly HostMarks[];
+  /** Real microseconds from submission, for queries admitted at once, until a fragment's minimum was claimed. */
+  readonly starts: { readonly count: number; readonly p50: number; readonly p95: number; readonly max: number };
+  /** How the run came to its end. */
+  readonly ended: "complete" | "drained" | "stopped";
+  /** What was not as it should be after the stop; empty. */
+  readonly leftBehind: readonly string[];
+  /** Scratch directories of dead processes that were removed at the start. */
+  readonly scratchRemoved: readonly string[];
+}
+
+/** Hosts and pools can be more than anybody will have; a ledger costs memory only where it is used. */
+const MOST_POOLS = 1024;
+const QUERIES_PER_HOST = 4096;
+const MOST_THREADS = 10;
+/** Submissions in one turn of the event loop: a burst must not hold up what comes from the threads. */
+const MOST_IN_A_TURN = 64;
+/** Real milliseconds that a stop waits for cancelled instances to say so. */
+const STOP_PATIENCE = 2000;
+
+/** Opens everything that the scenario names and starts; the errors of its files come as ConfigError. */
+export async function openLiveRun(
+  written: Scenario,
+  bus: RunBus,
+  options: Omit<LiveOptions, "flags"> = {},
+): Promise<LiveRun> {
+  const scenario = await withTraces(written);
+  const flags = flagsOf(scenario);
+  let pools: PoolSource = openPools(scenario, flags);
+  const workload = createWorkload(
+    scenario,
+    poolResolver(() => pools, flags, scenario.users),
+  );
+  const live: LivePools = {
+    current: () => pools,
+    change: (fault) => {
+      pools = openChangedPools(scenario, flags, fault);
+      workload.configurationChanged();
+    },
+  };
+  return new LiveRun(scenario, workload, live, bus, { ...options, flags });
+}
+
+/** Starts at once; `drain` and `stop` end it early. */
+export function runLive(
+  scenario: Scenario,
+  workload: Workload,
+  pools: LivePools,
+  bus: RunBus,
+  options: LiveOptions,
+): { readonly run: LiveRun; readonly done: Promise<LiveReport> } {
+  const run = new LiveRun(scenario, workload, pools, bus, options);
+  return { run, done: run.run() };
+}
+
+export class LiveRun {
+  readonly scenario: Scenario;
+  readonly backends: readonly BackendDescriptor[];
+  readonly cluster: ClusterView;
+  readonly fleet: Fleet;
+  readonly coordinators: readonly Coordinator[];
+  readonly statestore: LiveStatestore;
+  readonly workload: Workload;
+  readonly timers: Timers;
+  readonly #clock: EmulatedClock;
+  readonly #bus: RunBus;
+  readonly #pools: LivePools;
+  readonly #faults: LiveFaults;
+  readonly #hostNumbers: ReadonlyMap<string, number>;
+  readonly #poolNumbers = new Map<string, number>();
+  readonly #poolNames: string[] = [];
+  readonly #configs = new Map<string, PoolConfig>();
+  /** Who hears of an instance. */
+  readonly #routes = new Map<number, { readonly coordinator: Coordinator; readonly query: LiveQuery }>();
+  readonly #starts = createHistogram();
+  #state: "new" | "running" | "draining" | "stopping" | "over" = "new";
+  #live = 0;
+  #arrival: Appointment | null = null;
+  #isArriving = false;
+  #lastEnd = 0 as Instant;
+  readonly #over: PromiseWithResolvers<void> = withResolvers();
+
+  constructor(scenario: Scenario, workload: Workload, pools: LivePools, bus: RunBus, options: LiveOptions) {
+    this.scenario = scenario;
+    this.workload = workload;
+    this.#pools = pools;
+    this.#bus = bus;
+    this.#clock = startClock(scenario.scale.time);
+    this.timers = new Timers(this.#clock, (error) => this.#broke(error));
+    this.backends = backendsOf(scenario.cluster);
+    this.#hostNumbers = new Map(this.backends.map((b, i) => [b.address, i]));
+    this.cluster = new ClusterView(this.backends);
+    this.fleet = this.#openFleet(options);
+    this.#faults = new LiveFaults(this);
+    this.coordinators = this.#openCoordinators(options.flags);
+    this.statestore = new LiveStatestore(scenario.cluster.statestore, this.#subscribers(), {
+      timers: this.timers,
+      fleet: this.fleet,
+      now: () => this.now(),
+      emit: (event) => this.emit(event),
+      pools: this.#poolNames,
+    });
+  }
+
+  now(): Instant {
+    return this.#clock.now();
+  }
+
+  emit(event: RunEvent): void {
+    this.#bus.emit("event", event);
+  }
+
+  get state(): "new" | "running" | "draining" | "stopping" | "over" {
+    return this.#state;
+  }
+
+  /** Queries under way. */
+  get live(): number {
+    return this.#live;
+  }
+
+  /** Once. Resolves when all is over and nothing is left; rejects when the run broke, with nothing left either. */
+  async run(): Promise<LiveReport> {
+    await this.fleet.start();
+    // Emulated time begins when the hosts are there: what starting threads takes is nobody's wait.
+    this.#clock.restart();
+    const startedAt = performance.now();
+    if (this.#state === "new") {
+      this.#state = "running";
+      this.statestore.start(this.now());
+      this.#faults.plan();
+      this.#armArrivals();
+    } else this.#over.resolve();
+    const broken = await this.#over.promise.then(
+      () => null,
+      (error: unknown) => error ?? new Error("the run broke"),
+    );
+    const realMs = performance.now() - startedAt;
+    const ended = this.#state === "draining" ? "drained" : this.#state === "stopping" ? "stopped" : "complete";
+    this.#state = "over";
+    this.timers.close();
+    const hosts = await this.fleet.marks();
+    const leftBehind = await this.fleet.stop();
+    if (broken !== null) throw broken;
+    return {
+      took: { emulated: this.#lastEnd as number as Millis, realMs },
+      threads: this.fleet.numThreads,
+      hosts,
+      starts: this.#startFigures(),
+      ended,
+      leftBehind,
+      scratchRemoved: this.fleet.scratch.removed,
+    };
+  }
+
+  /** Ctrl-C once. */
+  drain(): void {
+    if (this.#state === "new") this.#state = "draining";
+    if (this.#state !== "running") return;
+    this.#state = "draining";
+    this.timers.cancel(this.#arrival);
+    for (const q of this.#queriesIn("queued")) q.coordinator.cancel(q.query, this.now());
+    this.#overIfDone();
+  }
+
+  /** Ctrl-C twice. */
+  stop(): void {
+    this.drain();
+    if (this.#state !== "draining") return;
+    this.#state = "stopping";
+    for (const q of this.#queriesIn("running")) q.coordinator.cancel(q.query, this.now());
+    setTimeout(() => this.#over.resolve(), STOP_PATIENCE).unref();
+    this.#overIfDone();
+  }
+
+  #queriesIn(state: LiveQuery["state"]): { coordinator: Coordinator; query: LiveQuery }[] {
+    return this.coordinators.flatMap((coordinator) =>
+      [...coordinator.queries].filter((q) => q.state === state).map((query) => ({ coordinator, query })),
+    );
+  }
+
+  // Arrivals
+
+  #armArrivals(): void {
+    if (this.#state !== "running" || this.#isArriving) return;
+    const at = this.workload.nextAt();
+    this.timers.cancel(this.#arrival);
+    this.#arrival = null;
+    if (at === Number.POSITIVE_INFINITY) this.#overIfDone();
+    else this.#arrival = this.timers.at(at, () => this.#arrive());
+  }
+
+  #arrive(): void {
+    this.#isArriving = true;
+    let taken = 0;
+    for (; this.#state === "running" && taken < MOST_IN_A_TURN && this.workload.nextAt() <= this.now(); taken++) {
+      const submission = this.workload.take();
+      this.#live++;
+      this.#coordinatorFor(submission.coordinator).submit(submission, this.now());
+    }
+    this.#isArriving = false;
+    if (taken === MOST_IN_A_TURN) this.soon(() => this.#arrive());
+    else this.#armArrivals();
+  }
+
+  /** With admissiond there is one for all. */
+  #coordinatorFor(address: string): Coordinator {
+    const own = this.coordinators.find((c) => c.address === address);
+    return own ?? this.coordinators[0] ?? fail("a cluster has a coordinator");
+  }
+
+  #ended(query: LiveQuery, how: Ending, at: Instant): void {
+    this.#live--;
+    this.#lastEnd = at;
+    this.workload.ended(query.submission, how, at);
+    // An ending can bring the next request nearer; look when whoever told us is done.
+    this.soon(() => this.#armArrivals());
+    this.#overIfDone();
+  }
+
+  #overIfDone(): void {
+    if (this.#live > 0) return;
+    const isExhausted = this.#state === "running" && this.workload.nextAt() === Number.POSITIVE_INFINITY;
+    if (isExhausted || this.#state === "draining" || this.#state === "stopping") {
+      this.statestore.stop();
+      this.#over.resolve();
+    }
+  }
+
+  // The fleet
+
+  #openFleet(options: LiveOptions): Fleet {
+    const { scale, threads } = this.scenario;
+    return new Fleet(
+      {
+        hosts: this.backends.map(hostSpecOf),
+        threads: threads ?? Math.min(this.backends.length, MOST_THREADS),
+        clock: this.#clock,
+        memoryScale: scale.memory,
+        pools: MOST_POOLS,
+        queriesPerHost: options.queriesPerHost ?? QUERIES_PER_HOST,
+        ...(options.scratchBase === undefined ? {} : { scratchBase: options.scratchBase }),
+      },
+      {
+        progress: (batch) => this.guard(() => this.#progress(batch)),
+        hostLost: (host, why) => this.guard(() => this.#faults.hostLost(this.backends[host]!.address, why)),
+        hostReady: (host) => this.guard(() => this.#faults.hostReady(this.backends[host]!.address)),
+      },
+    );
+  }
+
+  #progress(batch: readonly Progress[]): void {
+    const now = this.now();
+    for (const p of batch) {
+      const route = this.#routes.get(p.task);
+      if (route === undefined) continue;
+      if (p.kind === "finished") this.#routes.delete(p.task);
+      route.coordinator.progress(route.query, p, now);
+    }
+  }
+
+  hostNumber(address: string): number {
+    return this.#hostNumbers.get(address) ?? fail(`no host ${address}`);
+  }
+
+  // Coordinators
+
+  #openCoordinators(flags: ImpalaFlags): Coordinator[] {
+    const around = this.#surroundings(flags);
+    const timing = {
+      maxMissedHeartbeats: flags.statestore_max_missed_heartbeats,
+      heartbeatMs: flags.statestore_heartbeat_frequency_ms,
+    };
+    const controllerFlags = controllerFlagsOf(flags);
+    const open = (hostId: string, mode: "distributed" | "global"): Coordinator =>
+      new Coordinator(
+        controllerOptions({ hostId, mode, flags: controllerFlags }),
+        new OwnView(this.cluster, timing),
+        around,
+      );
+    if (this.scenario.cluster.admission === "admissiond") return [open("admissiond:29500", "global")];
+    return this.backends.filter((b) => b.isCoordinator).map((b) => open(b.address, "distributed"));
+  }
+
+  #subscribers(): SubscriberSpec[] {
+    const ofBackend = this.backends.map((b, host) => ({
+      address: b.address,
+      host,
+      coordinator: this.coordinators.find((c) => c.address === b.address) ?? null,
+    }));
+    const apart = this.coordinators.filter((c) => !this.#hostNumbers.has(c.address));
+    return [...ofBackend, ...apart.map((c) => ({ address: c.address, host: -1, coordinator: c }))];
+  }
+
+  #surroundings(flags: ImpalaFlags): CoordinatorSurroundings {
+    return {
+      fleet: this.fleet,
+      timers: this.timers,
+      classes: this.scenario.queries,
+      releaseTiming: {
+        delayMs: flags.release_backend_states_delay_ms,
+        decayFactor: flags.batched_release_decay_factor,
+      },
+      now: () => this.now(),
+      emit: (event) => this.emit(event),
+      poolNumber: (name) => this.#poolNumber(name),
+      configOf: (pool) => this.configOf(pool),
+      rootConfig: () => this.configOf(ROOT_POOL),
+      hostNumber: (address) => this.hostNumber(address),
+      ended: (query, how, at) => this.#ended(query, how, at),
+      route: (task, coordinator, query) => void this.#routes.set(task, { coordinator, query }),
+      losesRelease: (coordinator) => this.#faults.losesRelease(coordinator),
+      soon: (act) => this.soon(act),
+      noteStart: (query, at) => this.#noteStart(query, at),
+    };
+  }
+
+  #noteStart(query: LiveQuery, at: Instant): void {
+    if (query.admission?.wasQueued !== false) return;
+    const micros = ((at - query.submittedAt) / this.scenario.scale.time) * 1000;
+    this.#starts.record(Math.max(1, Math.round(micros * 1000)));
+  }
+
+  #startFigures(): LiveReport["starts"] {
+    const micros = (nanos: number): number => Math.round(nanos / 100) / 10;
+    const { count } = this.#starts;
+    if (count === 0) return { count, p50: 0, p95: 0, max: 0 };
+    return {
+      count,
+      p50: micros(this.#starts.percentile(50)),
+      p95: micros(this.#starts.percentile(95)),
+      max: micros(this.#starts.max),
+    };
+  }
+
+  // Pools
+
+  /** The same object until the configuration changes: controllers compare it by identity. */
+  configOf(pool: string): PoolConfig {
+    let config = this.#configs.get(pool);
+    if (config === undefined) {
+      const found = this.#pools.current().lookUp(pool);
+      if (found.kind === "failed") fail(`pool ${pool} has no record: ${found.error}`);
+      config = found.config;
+      this.#configs.set(pool, config);
+    }
+    return config;
+  }
+
+  changePools(fault: Extract<Fault, { kind: "configChanges" }>): void {
+    this.#pools.change(fault);
+    this.#configs.clear();
+  }
+
+  #poolNumber(name: string): number {
+    let number = this.#poolNumbers.get(name);
+    if (number === undefined) {
+      number = this.#poolNames.length;
+      if (number >= MOST_POOLS) fail(`more than ${MOST_POOLS} pools in one run`);
+      this.#poolNumbers.set(name, number);
+      this.#poolNames.push(name);
+    }
+    return number;
+  }
+
+  // Bugs of ours
+
+  /** Runs it in a later turn of the event loop. */
+  soon(act: () => void): void {
+    setImmediate(() => this.guard(act));
+  }
+
+  /** What is thrown in here ends the run, with the fleet stopped in order. */
+  guard(act: () => void): void {
+    if (this.#state === "over") return;
+    try {
+      act();
+    } catch (error) {
+      this.#broke(error);
+    }
+  }
+
+  #broke(error: unknown): void {
+    this.#over.reject(error);
+  }
+}
+
+const controllerFlagsOf = (flags: ImpalaFlags): ControllerFlags => ({
+  queueWaitTimeout: flags.queue_wait_timeout_ms,
+  clampQueryMemLimitBackendMemLimit: flags.clamp_query_mem_limit_backend_mem_limit,
+  useDedicatedCoordinatorEstimates: flags.use_dedicated_coordinator_estimates,
+  balanceQueriesAcrossExecutorGroups: flags.balance_queries_across_executor_groups,
+  staleTopicThreshold: flags.admission_control_stale_topic_threshold_ms as Millis,
+});
+
+function withResolvers(): PromiseWithResolvers<void> {
+  let resolve: () => void = () => undefined;
+  let reject: (reason?: unknown) => void = () => undefined;
+  const promise = new Promise<void>((yes, no) => {
+    resolve = yes;
+    reject = no;
+  });
+  return { promise, resolve, reject };
+}

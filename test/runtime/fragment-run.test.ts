@@ -1,0 +1,307 @@
+/** One instance's life on a thread that is a test: its clock moves when the test says so. */
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { checkIdle, checkLedger } from "../../src/core/memory/ledger-checks.ts";
+import {
+  createLedger,
+  F_RESERVATION,
+  get,
+  type LedgerView,
+  ledgerByteLength,
+  PAGES_IN_USE,
+  PAGES_PEAK,
+  poolReservedOf,
+  ROOT,
+  SCRATCH_BYTES,
+} from "../../src/core/memory/ledger-layout.ts";
+import { type Bytes, type Instant, MiB, type Millis } from "../../src/core/units.ts";
+import { Arena } from "../../src/runtime/arena.ts";
+import { FragmentRun, type FragmentThread } from "../../src/runtime/fragment-run.ts";
+import { giveBackOf, HostLedger } from "../../src/runtime/host-ledger.ts";
+import type { FragmentOrder, Progress, QueryOrder } from "../../src/runtime/protocol.ts";
+
+const PAGE = 4096;
+const ME = 7;
+
+let scratch = "";
+beforeEach(() => {
+  scratch = mkdtempSync(join(tmpdir(), "waterhole-test-"));
+});
+afterEach(() => rmSync(scratch, { recursive: true, force: true }));
+
+/** A thread with one host of `pool` bytes and a page of memory for every `scale` pages of accounts. */
+class TestThread implements FragmentThread {
+  readonly lockId = ME;
+  readonly scratch = scratch;
+  readonly told: Progress[] = [];
+  readonly view: LedgerView;
+  readonly arena: Arena;
+  readonly ledger: HostLedger;
+  denied: () => boolean = () => false;
+  numEnded = 0;
+  #now = 0;
+  #appointments: { at: number; act: (now: Instant) => void }[] = [];
+
+  constructor(pool: number, scale = 1) {
+    const pages = Math.floor(pool / scale / PAGE);
+    const sizes = { trackers: 16, pools: 2, pages, extraWords: 0 };
+    const memory = { bufferPoolLimit: pool as Bytes, processLimit: -1 as const, pageBytes: PAGE * scale };
+    this.view = createLedger(new SharedArrayBuffer(ledgerByteLength(sizes)), sizes, memory);
+    this.arena = new Arena(new SharedArrayBuffer(pages * PAGE), PAGE);
+    this.ledger = new HostLedger(this.view, ME);
+  }
+
+  run(order: Partial<FragmentOrder> = {}, query: Partial<QueryOrder> = {}): FragmentRun {
+    const host = { address: "exec-1:27000", ledger: this.ledger, arena: this.arena };
+    const task = this.told.length + 1;
+    const run = new FragmentRun(
+      {
+        id: `000000000000000${task.toString(16)}:0000000000000000`,
+        idParts: [0, task, 0, 0],
+        pool: 1,
+        queryClass: 0,
+        bufferPoolLimit: 0,
+        scratchLimit: -1,
+        spillable: true,
+        profile: "ramp",
+        duration: 800 as Millis,
+        ...query,
+      },
+      {
+        task,
+        host: 0,
+        epoch: 0,
+        instance: 1,
+        memLimit: -1,
+        minReservation: MiB as Bytes,
+        peak: (8 * MiB) as Bytes,
+        ...order,
+      },
+      host,
+      this,
+    );
+    run.start();
+    return run;
+  }
+
+  now(): Instant {
+    return this.#now as Instant;
+  }
+  at(at: Instant, act: (now: Instant) => void): { cancel(): void } {
+    const appointment = { at, act };
+    this.#appointments.push(appointment);
+    return {
+      cancel: () => {
+        this.#appointments = this.#appointments.filter((a) => a !== appointment);
+      },
+    };
+  }
+  tell(progress: Progress): void {
+    this.told.push(progress);
+    expect(checkLedger(this.view)).toEqual([]);
+  }
+  denies(): boolean {
+    return this.denied();
+  }
+  ended(): void {
+    this.numEnded++;
+  }
+
+  /** Keeps every appointment up to then, in order. */
+  moveTo(time: number): void {
+    for (;;) {
+      const due = this.#appointments.filter((a) => a.at <= time).sort((a, b) => a.at - b.at)[0];
+      if (due === undefined) break;
+      this.#appointments = this.#appointments.filter((a) => a !== due);
+      this.#now = due.at;
+      due.act(due.at as Instant);
+    }
+    this.#now = time;
+  }
+
+  end(): Extract<Progress, { kind: "finished" }> | undefined {
+    return this.told.find((p) => p.kind === "finished");
+  }
+  spilled(): number {
+    return this.told.reduce((n, p) => n + (p.kind === "spilled" ? p.bytes : 0), 0);
+  }
+  files(): string[] {
+    return readdirSync(scratch, { recursive: true, encoding: "utf8" }).filter((f) => f.endsWith(".scratch"));
+  }
+}
+
+describe("an instance with room enough", () => {
+  test("claims its minimum, follows its profile, and gives everything back", () => {
+    const t = new TestThread(16 * MiB);
+    t.run();
+    expect(t.told.map((p) => p.kind).slice(0, 2)).toEqual(["started", "reserved"]);
+    expect(get(t.view, ROOT, F_RESERVATION)).toBe(MiB);
+    t.moveTo(400);
+    expect(t.view.f64[PAGES_IN_USE]).toBe((4 * MiB) / PAGE);
+    t.moveTo(800);
+    expect(t.end()).toMatchObject({ peak: 8 * MiB, spilled: 0, error: null });
+    expect(checkIdle(t.view)).toEqual([]);
+    expect(t.view.f64[PAGES_PEAK]).toBe((8 * MiB) / PAGE);
+  });
+
+  test("memory scaled down: accounts in emulated bytes, pages for a thousandth", () => {
+    const t = new TestThread(16 * 1024 * MiB, 1024);
+    t.run({ peak: (8 * 1024 * MiB) as Bytes });
+    t.moveTo(800);
+    expect(t.end()).toMatchObject({ peak: 8 * 1024 * MiB, error: null });
+    expect(t.view.f64[PAGES_PEAK]! * PAGE).toBe(8 * MiB);
+  });
+
+  test("its pool counts its limit while it runs (admission 7.2)", () => {
+    const t = new TestThread(64 * MiB);
+    t.run({ memLimit: (64 * MiB) as Bytes });
+    expect(poolReservedOf(t.view, 1)).toBe(64 * MiB);
+    t.moveTo(800);
+    expect(poolReservedOf(t.view, 1)).toBe(0);
+  });
+
+  test("a saw lets go of memory in between", () => {
+    const t = new TestThread(16 * MiB);
+    t.run({}, { profile: "saw" });
+    t.moveTo(100);
+    const high = t.view.f64[PAGES_IN_USE]!;
+    t.moveTo(200);
+    expect(t.view.f64[PAGES_IN_USE]).toBeLessThan(high);
+    expect(get(t.view, ROOT, F_RESERVATION)).toBe(MiB);
+    t.moveTo(800);
+    expect(t.end()).toMatchObject({ peak: 8 * MiB, error: null });
+  });
+});
+
+describe("O3 a refused reservation is the trigger to spill", () => {
+  test.each([
+    { pool: 8 * MiB + 1, spills: false },
+    { pool: 8 * MiB, spills: false },
+    { pool: 8 * MiB - 1, spills: true },
+  ])("peak 8 MB in a pool of $pool: spills = $spills", ({ pool, spills }) => {
+    const t = new TestThread(pool);
+    t.run();
+    t.moveTo(800);
+    expect(t.spilled() > 0).toBe(spills);
+    expect(t.end()).toMatchObject({ error: null, spilled: t.spilled() });
+    expect(checkIdle(t.view)).toEqual([]);
+  });
+
+  test("whole pages go to one file, come back, are checked, and the file is gone", () => {
+    const t = new TestThread(3 * MiB);
+    t.run();
+    t.moveTo(799);
+    expect(t.files()).toHaveLength(1);
+    expect(t.view.f64[SCRATCH_BYTES]).toBe(t.spilled());
+    expect(t.spilled()).toBeGreaterThanOrEqual(4 * MiB);
+    t.moveTo(800);
+    expect(t.end()).toMatchObject({ error: null });
+    expect(t.files()).toEqual([]);
+    expect(checkIdle(t.view)).toEqual([]);
+  });
+
+  test("I19 the minimum suffices: with every growth refused it still finishes", () => {
+    const t = new TestThread(16 * MiB);
+    t.denied = () => true;
+    t.run();
+    t.moveTo(800);
+    expect(t.end()).toMatchObject({ error: null, peak: MiB });
+    expect(t.spilled()).toBeGreaterThanOrEqual(7 * MiB);
+    expect(checkIdle(t.view)).toEqual([]);
+  });
+
+  test("S11 a byte that has changed on disk ends the query with code 118", () => {
+    const t = new TestThread(3 * MiB);
+    t.run();
+    t.moveTo(799);
+    const file = join(scratch, t.files()[0]!);
+    const content = readFileSync(file);
+    content[5000]! ^= 1;
+    writeFileSync(file, content);
+    t.moveTo(800);
+    expect(t.end()).toMatchObject({ error: { code: 118 } });
+    expect(checkIdle(t.view)).toEqual([]);
+  });
+});
+
+describe("what can't go on fails with the product's text", () => {
+  test("R17 code 106 when the minimum is not there", () => {
+    const t = new TestThread(MiB);
+    t.run({ minReservation: (MiB + 1) as Bytes });
+    expect(t.end()?.error?.code).toBe(106);
+    expect(t.end()?.error?.text).toMatch(
+      /^Failed to get minimum memory reservation of 1\.00 MB on daemon exec-1:27000 for query .* due to following error: Failed to increase reservation by 1\.00 MB .*Memory is likely oversubscribed\./s,
+    );
+    expect(checkIdle(t.view)).toEqual([]);
+  });
+
+  test("code 7 when it can't spill", () => {
+    const t = new TestThread(3 * MiB);
+    t.run({}, { spillable: false });
+    t.moveTo(800);
+    expect(t.end()?.error).toMatchObject({ code: 7 });
+    expect(t.end()?.error?.text).toContain("Memory limit exceeded: Could not allocate memory");
+    expect(checkIdle(t.view)).toEqual([]);
+  });
+
+  test("S7 SCRATCH_LIMIT = 0 says so", () => {
+    const t = new TestThread(3 * MiB);
+    t.run({}, { scratchLimit: 0 });
+    t.moveTo(800);
+    expect(t.end()?.error?.text).toContain("Could not free memory by spilling to disk: scratch_limit is 0");
+  });
+
+  test("S5 code 90 when the scratch limit is reached", () => {
+    const t = new TestThread(3 * MiB);
+    t.run({}, { scratchLimit: MiB });
+    t.moveTo(800);
+    expect(t.end()?.error).toMatchObject({ code: 90 });
+    expect(t.files()).toEqual([]);
+    expect(checkIdle(t.view)).toEqual([]);
+  });
+});
+
+describe("ends that come from outside", () => {
+  test("cancelled while it spills: nothing is left", () => {
+    const t = new TestThread(3 * MiB);
+    const run = t.run();
+    t.moveTo(700);
+    run.cancel();
+    expect(t.end()).toMatchObject({ error: { text: "Cancelled" } });
+    expect(t.files()).toEqual([]);
+    expect(checkIdle(t.view)).toEqual([]);
+    const before = t.told.length;
+    t.moveTo(5000);
+    expect(t.told).toHaveLength(before);
+  });
+
+  test("I23 abandoned: it gives nothing back itself, and the supervisor finds it all", () => {
+    const t = new TestThread(3 * MiB);
+    t.run({ peak: MiB as Bytes, minReservation: 0 as Bytes });
+    const run = t.run();
+    t.moveTo(700);
+    run.abandon();
+    t.moveTo(5000);
+    expect(checkIdle(t.view)).not.toEqual([]);
+    t.ledger.run(giveBackOf, ME);
+    expect(checkIdle(t.view)).toEqual([]);
+  });
+
+  test("an instance that was sent to an earlier life of its host does not start", () => {
+    const t = new TestThread(3 * MiB);
+    t.ledger.nextEpoch();
+    t.run();
+    expect([t.told, t.numEnded]).toEqual([[], 1]);
+    expect(checkIdle(t.view)).toEqual([]);
+  });
+
+  test("a ledger without a free record refuses with a remedy", () => {
+    const t = new TestThread(64 * MiB);
+    for (let i = 0; i < 6; i++) t.run({ peak: MiB as Bytes });
+    expect(t.end()?.error?.text).toContain("has no room for another query");
+    t.moveTo(800);
+    expect(checkIdle(t.view)).toEqual([]);
+  });
+});
