@@ -13,4 +13,5 @@ export const DEFAULT_SETTINGS: Omit<ModelSettings, "host" | "admissiond"> = {
   balanceGroups: false,
   staleThresholdMs: 5000,
   repaired: false,
+  poolOrder: [],
 };

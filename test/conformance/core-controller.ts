@@ -10,7 +10,7 @@ import type { PoolConfig } from "../../src/core/pool-config.ts";
 import { RequestError } from "../../src/core/request-error.ts";
 import { parseTopicKey, type TopicEntry, topicKey } from "../../src/core/statestore/topic.ts";
 import { bytes, instant, millis } from "../../src/core/units.ts";
-import type { ModelSettings } from "../model/controller.ts";
+import { inPoolOrder, type ModelSettings } from "../model/controller.ts";
 import { type Heavy, reportOf } from "../model/details.ts";
 import {
   type Admission,
@@ -38,6 +38,7 @@ export class CorePort implements ControllerPort {
         hostId: settings.host,
         mode: settings.admissiond ? "global" : "distributed",
         repaired: settings.repaired,
+        poolOrder: inPoolOrder(settings.poolOrder),
         flags: {
           queueWaitTimeout: settings.queueWaitTimeoutMs,
           clampQueryMemLimitBackendMemLimit: settings.clampToHosts,

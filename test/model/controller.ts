@@ -33,6 +33,13 @@ export interface ModelSettings {
   readonly repaired: boolean;
   /** One controller for all coordinators (7.7). */
   readonly admissiond: boolean;
+  /** Pools that a pass visits first, in this order; the others follow by name (T-11). */
+  readonly poolOrder: readonly string[];
+}
+
+export function inPoolOrder(first: readonly string[]): (a: string, b: string) => number {
+  const place = (pool: string): number => (first.includes(pool) ? first.indexOf(pool) : first.length);
+  return (a, b) => place(a) - place(b) || (a < b ? -1 : a > b ? 1 : 0);
 }
 
 export interface ModelAdmission {
@@ -565,7 +572,7 @@ export class ModelController {
     this.pending = false;
     const ends: { query: string; end: ModelEnd }[] = [];
     if (groupsOf(this.cluster).length === 0 && !this.settings.repaired) return ends;
-    for (const name of [...this.configs.keys()].sort()) {
+    for (const name of [...this.configs.keys()].sort(inPoolOrder(this.settings.poolOrder))) {
       const config = this.configs.get(name);
       const stats = this.pool(name);
       const queue = this.queues.get(name) ?? [];

@@ -26,6 +26,8 @@ import type { ModelCluster } from "./schedule.ts";
 interface World {
   readonly admissiond: boolean;
   readonly coordinators: number;
+  /** Pools that passes visit first. */
+  readonly poolOrder: readonly number[];
   readonly flags: Pick<ModelSettings, "clampToHosts" | "dedicatedCoordinatorEstimates" | "balanceGroups" | "repaired">;
   readonly hosts: readonly {
     readonly isExecutor: boolean;
@@ -188,6 +190,7 @@ const configs: fc.Arbitrary<ConfigData> = fc.record({
 const worlds: fc.Arbitrary<World> = fc.record({
   admissiond: flag(4),
   coordinators: fc.integer({ min: 1, max: 3 }),
+  poolOrder: fc.uniqueArray(upTo(POOLS.length - 1), { maxLength: 2 }),
   flags: fc.record({
     clampToHosts: rarely(true, fc.constant(false)),
     dedicatedCoordinatorEstimates: rarely(true, fc.constant(false), 8),
@@ -404,6 +407,7 @@ export class Play {
       queueWaitTimeoutMs: 60_000,
       staleThresholdMs: 5000,
       admissiond: this.world.admissiond,
+      poolOrder: this.world.poolOrder.map((i) => POOLS[i]!),
     };
     return { host, model: new ModelPort(settings), core: makeCore(settings), lastUpdate: null };
   }

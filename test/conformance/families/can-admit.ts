@@ -9,7 +9,13 @@ import {
   whyNotNow,
 } from "../../../src/core/admission/can-admit.ts";
 import { MAX_TRIVIAL_RUNNING } from "../../../src/core/admission/pool-stats.ts";
-import { type QueueReason, queueReasonText, rejectReasonText } from "../../../src/core/admission/reasons.ts";
+import { quotaReason } from "../../../src/core/admission/quotas.ts";
+import {
+  type QueueReason,
+  queueReasonText,
+  type RejectReason,
+  rejectReasonText,
+} from "../../../src/core/admission/reasons.ts";
 import type { FamilyRunner } from "../family.ts";
 import {
   compareDecision,
@@ -54,8 +60,11 @@ function failing(stage: string, check: AdmitCheck): QueueReason | null {
       return slotsTaken(check);
     case "available-memory":
       return poolMemoryTaken(check) ?? hostMemoryTaken(check) ?? reservationTooLarge(check);
-    default:
+    case "can-admit-request":
+    case "submit":
       return whyNotNow(check);
+    default:
+      throw new Error(`unknown stage ${stage}`);
   }
 }
 
@@ -67,7 +76,24 @@ function decideSubmission(input: Json): Decided {
   if (input.trivial && running + 1 <= MAX_TRIVIAL_RUNNING) return plain("admit-trivial");
   const never = forSchedule(input);
   if (never !== null) return plain("reject", rejectReasonText(never));
+  const overQuota = quotaOf(input);
+  if (overQuota !== null) return plain("reject", rejectReasonText(overQuota));
   return decideCheck(input, checkOf(input, false));
+}
+
+/** Loads of the user over the cluster; groups come from the flag that injects them. */
+function quotaOf(input: Json): RejectReason | null {
+  const { pool, user = "" } = input.request;
+  const members: Json[] = input.flags?.injected_group_members ?? [];
+  return quotaReason({
+    pool,
+    user,
+    groups: members.filter((g) => g.members.includes(user)).map((g) => g.group),
+    config: poolConfigFrom(input.limits),
+    rootConfig: poolConfigFrom(input.root_limits),
+    poolLoad: input.state?.pools?.[pool]?.agg_user_loads?.[user] ?? 0,
+    rootLoad: input.state?.root_user_loads?.[user] ?? 0,
+  });
 }
 
 function checkOf(input: Json, fromQueue: boolean | undefined): AdmitCheck {

@@ -59,7 +59,7 @@ function queuedUp(input: Json): AdmissionController {
   const pool = controller.pool(input.pool)!;
   pool.config = poolConfigFrom(input.limits);
   pool.stats.localMemAdmitted = input.state?.local_mem_admitted ?? 0;
-  const most = Math.max(...input.queue.map((q: Json) => q.hosts));
+  const most = Math.max(1, ...input.queue.map((q: Json) => q.hosts));
   controller.setMembership(membershipOf({ version: 2, backends: Array.from({ length: most }, (_, i) => host(i)) }));
   controller.applyUpdate({ isDelta: true, entries: [runningElsewhere(input)] }, instant(1));
   return controller;
@@ -122,7 +122,7 @@ const runningElsewhere = (input: Json): TopicEntry => ({
   stats: {
     numAdmittedRunning: input.state?.agg_num_running ?? 0,
     numQueued: 0,
-    backendMemReserved: 0 as Bytes,
+    backendMemReserved: (input.state?.agg_mem_reserved ?? 0) as Bytes,
     userLoads: new Map(),
     heavyQueries: [],
     minMemConsumed: 0 as Bytes,

@@ -79,6 +79,7 @@ class Replay {
       settings: {
         ...DEFAULT_SETTINGS,
         repaired,
+        poolOrder: config.poolOrder ?? [],
         balanceGroups: config.flags.balanceGroups ?? false,
         clampToHosts: config.flags.clampBackendMemLimit ?? true,
         queueWaitTimeoutMs: config.flags.queueWaitTimeoutMs ?? 60_000,

@@ -95,14 +95,14 @@ export function scheduleFrom(schedule: Json, request: Json): Schedule {
 const backendFrom = (b: Json): ScheduledBackend => ({
   desc: {
     address: b.host,
-    isCoordinator: b.is_coordinator,
-    isExecutor: b.is_executor,
+    isCoordinator: b.is_coordinator ?? false,
+    isExecutor: b.is_executor ?? false,
     isQuiescing: false,
     admitMemLimit: b.admit_mem_limit,
     admissionSlots: b.admission_slots,
     executorGroup: { name: "", minSize: 1 },
   },
-  isCoordBackend: b.runs_coordinator,
+  isCoordBackend: b.runs_coordinator ?? false,
   numInstances: 1,
   minReservation: b.min_mem_reservation ?? 0,
   threadReservation: b.thread_reservation ?? 0,
@@ -113,12 +113,12 @@ const byAddress = (a: ScheduledBackend, b: ScheduledBackend): number => (a.desc.
 
 /** `schedule.mem`: the outcome of the memory rules, given so that the family stands alone. */
 export const memoryFrom = (mem: Json): MemoryToAdmit => ({
-  perHost: mem.executor.mem_to_admit ?? 0,
-  onCoordinator: mem.coordinator.mem_to_admit ?? 0,
-  perHostSource: mem.executor.source,
-  onCoordinatorSource: mem.coordinator.source,
-  memLimit: mem.executor.mem_limit ?? -1,
-  coordinatorMemLimit: mem.coordinator.mem_limit ?? -1,
+  perHost: mem.executor?.mem_to_admit ?? 0,
+  onCoordinator: mem.coordinator?.mem_to_admit ?? 0,
+  perHostSource: mem.executor?.source,
+  onCoordinatorSource: mem.coordinator?.source,
+  memLimit: mem.executor?.mem_limit ?? -1,
+  coordinatorMemLimit: mem.coordinator?.mem_limit ?? -1,
   cluster: mem.cluster_mem_to_admit ?? 0,
 });
 

@@ -20,7 +20,7 @@ export const run: FamilyRunner = (vector, dir) => {
   if (kind === "limits") return limitsVector(vector, dir);
   if (kind === "load") return loadVector(vector, dir);
   if (kind === "parse-limits") return parseLimitsVector(vector);
-  return { kind: "skip", why: `query kind "${kind}" is not known` };
+  return { kind: "fail", expected: vector.expected, got: `this family has no query of the kind "${kind}"` };
 };
 
 function directoryOf(vector: Vector, dir: string): PoolDirectory {
