@@ -31,6 +31,21 @@ export class ConfigError extends Error {
   }
 }
 
+/** Several mistakes of one file, told together: the first is this error, the rest follow in its message. */
+export class SeveralConfigErrors extends ConfigError {
+  readonly others: readonly ConfigError[];
+  /** How many more there are that are not told. */
+  readonly untold: number;
+
+  constructor(first: ConfigError, others: readonly ConfigError[], untold: number) {
+    super(first, first.problem, first.remedy);
+    this.others = others;
+    this.untold = untold;
+    const more = untold > 0 ? [`And ${untold} more.`] : [];
+    this.message = [first.message, ...others.map((e) => e.message), ...more].join("\n");
+  }
+}
+
 export function placeText(at: SourcePlace): string {
   if (at.line === null) return at.file;
   return at.column ? `${at.file}:${at.line}:${at.column}` : `${at.file}:${at.line}`;

@@ -62,7 +62,12 @@ function readText(shownAs: string, file: string): string {
   throw problem("the file is not text. Expected YAML or JSON in UTF-8", "Check the path.");
 }
 
+/** Opened one inside the other, which the parser would follow for seconds. */
+const TOO_MANY_BRACKETS = /(?:[[{]\s*){64}/;
+
 function parseYaml(text: string, lineCounter: LineCounter, file: string) {
+  if (TOO_MANY_BRACKETS.test(text))
+    throw new ConfigError({ file, line: 1 }, "the file is nested too deeply to be a scenario", "Check the path.");
   try {
     const document = parseDocument(text, {
       lineCounter,
@@ -75,7 +80,7 @@ function parseYaml(text: string, lineCounter: LineCounter, file: string) {
     if (error !== undefined) throw yamlError(error, lineCounter, file);
     return document;
   } catch (cause) {
-    // Thousands of opened brackets exhaust the parser's stack.
+    // Deep nesting of another kind exhausts the parser's stack.
     if (cause instanceof RangeError)
       throw new ConfigError({ file, line: 1 }, "the file is nested too deeply to be a scenario", "Check the path.", {
         cause,

@@ -7,7 +7,7 @@
  */
 import { type Document, isMap, isNode, isPair, isScalar, type LineCounter } from "yaml";
 import type { z } from "zod";
-import { ConfigError } from "./config-error.ts";
+import { ConfigError, SeveralConfigErrors } from "./config-error.ts";
 import { nearestName } from "./nearest-name.ts";
 import type { IssueParams } from "./scenario-schema.ts";
 import { scenarioJsonSchema } from "./scenario-schema.ts";
@@ -77,22 +77,16 @@ export function schemaError(source: ScenarioSource, data: unknown, issues: reado
     .map((issue) => explained(source, schema, data, issue))
     .sort((a, b) => (a.line ?? 0) - (b.line ?? 0));
   const [first, ...rest] = errors;
-  if (first === undefined || rest.length === 0)
-    return first ?? source.error([], "it is no scenario", "See the examples.");
-  const told = rest.slice(0, MOST_TOLD - 1).map((e) => `\n${e.message}`);
-  const untold = rest.length - told.length;
-  const more = untold > 0 ? `\nAnd ${untold} more.` : "";
-  return new ConfigError(
-    { file: first.file, line: first.line },
-    first.problem,
-    `${first.remedy}${told.join("")}${more}`,
-  );
+  if (first === undefined) return source.error([], "it is no scenario", "See the examples.");
+  const told = rest.slice(0, MOST_TOLD - 1);
+  return rest.length === 0 ? first : new SeveralConfigErrors(first, told, rest.length - told.length);
 }
 
 interface PlainIssue {
   readonly code: string;
   readonly path: Path;
-  readonly keys: readonly string[];
+  /** The one that is not known. */
+  readonly key: string | null;
   readonly params: IssueParams | null;
 }
 
@@ -101,10 +95,11 @@ function plainIssues(issue: z.core.$ZodIssue, above: Path): PlainIssue[] {
   const path = [...above, ...issue.path];
   if (issue.code !== "invalid_union") {
     const params = issue.code === "custom" ? ((issue.params ?? null) as IssueParams | null) : null;
-    return [{ code: issue.code, path, keys: issue.code === "unrecognized_keys" ? issue.keys : [], params }];
+    const keys = issue.code === "unrecognized_keys" ? issue.keys : [null];
+    return keys.map((key) => ({ code: issue.code, path, key, params }));
   }
   const meant = issue.errors.find((branch) => branch.length > 0 && !branch.some(isWrongKind));
-  if (meant === undefined) return [{ code: "invalid_union", path, keys: [], params: null }];
+  if (meant === undefined) return [{ code: "invalid_union", path, key: null, params: null }];
   return meant.flatMap((inner) => plainIssues(inner, path));
 }
 
@@ -121,8 +116,8 @@ function explained(source: ScenarioSource, schema: SchemaNode, data: unknown, is
     const { problem, expected, remedy } = issue.params;
     return source.error(path, `${name} ${problem}. Expected ${expected}`, remedy ?? exampleFor(path, node));
   }
-  if (issue.code === "unrecognized_keys") {
-    const key = issue.keys[0] ?? "";
+  const { key } = issue;
+  if (key !== null) {
     return source.error([...path, key], `unknown key "${key}" in ${whereText(path)}`, keyRemedy(key, knownKeys(node)));
   }
   const expected = expectedText(node);

@@ -73,6 +73,10 @@ export class PoolFold implements ExactPool {
   readonly byUser: WaitShare[] = [];
   readonly byCoordinator: WaitShare[] = [];
   readonly byClass: Histogram[] = [];
+  /** Largest peak on one host, by class; absent: none known. */
+  readonly peakByClass: number[] = [];
+  longestWait = -1;
+  longestWaiter = "";
 
   // Over time
   peakRunning = 0;
@@ -191,6 +195,10 @@ export class PoolFold implements ExactPool {
       this.requestWaits.addAll(this.waits);
     }
     this.requestWaits.add(requestWait);
+  }
+
+  learnPeak(queryClass: number, peak: number): void {
+    if (peak > (this.peakByClass[queryClass] ?? -1)) this.peakByClass[queryClass] = peak;
   }
 
   share(list: WaitShare[], index: number, wait: number): void {

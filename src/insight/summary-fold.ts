@@ -71,6 +71,10 @@ export class SummaryFold implements RunObserver {
     else pool.immediately++;
     const wait = at - q.intended;
     pool.admit(q.queryClass, cluster, wait, at - q.firstIntended, path === "trivially");
+    if (wait > pool.longestWait) {
+      pool.longestWait = wait;
+      pool.longestWaiter = q.queryId;
+    }
     pool.share(pool.byUser, q.user, wait);
     pool.share(pool.byCoordinator, q.coordinator, wait);
   }
@@ -104,9 +108,10 @@ export class SummaryFold implements RunObserver {
     this.#poolAt(at, q).memory -= bytes;
   }
 
-  released(at: number, q: QueryFacts, state: FinishState, _hold: number, _peak: number): void {
+  released(at: number, q: QueryFacts, state: FinishState, _hold: number, peak: number): void {
     const pool = this.#poolAt(at, q);
     pool.running--;
+    pool.learnPeak(q.queryClass, peak);
     if (state === "finished") pool.finished++;
     else if (state === "failed") pool.failed++;
     else pool.cancelledRunning++;

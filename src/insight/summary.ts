@@ -68,7 +68,8 @@ export interface PoolSummary {
   };
   readonly limits: PoolLimits | null;
   readonly refusals: readonly Refusal[];
-  /** Cluster memory of one query of the class that waited most, -1 unknown. */
+  /** The admitted query that waited longest, empty when nobody was admitted. */
+  readonly longestWaiter: string;
   readonly classes: readonly ClassSummary[];
 }
 
@@ -109,6 +110,8 @@ export interface ClassSummary {
   readonly admitted: number;
   /** What the pool is charged for one, -1 unknown. */
   readonly needBytes: number;
+  /** Largest peak of one on one host, -1 unknown. */
+  readonly peakBytes: number;
   readonly waitMs: Quantiles;
 }
 
@@ -209,10 +212,12 @@ function poolSummary(
     },
     limits: config === null ? null : limitsOf(config),
     refusals,
+    longestWaiter: p.longestWaiter,
     classes: p.byClass.map((waits, i) => ({
       queryClass: names.class[i] ?? "",
       admitted: waits.count,
       needBytes: p.needOf(i),
+      peakBytes: p.peakByClass[i] ?? -1,
       waitMs: quantilesOf(waits, 0),
     })),
   };

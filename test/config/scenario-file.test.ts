@@ -365,7 +365,8 @@ describe("what is wrong is told with file, line, found, expected, remedy", () =>
     ["a key twice", "name: a\nname: b", "test.yaml:2:1: this is no YAML: Map keys must be unique"],
     ["a list", "- 1\n- 2", "this is no scenario. Expected keys such as cluster"],
     ["an empty file", "", "this is no scenario"],
-    ["thousands of brackets", "[".repeat(300_000), "test.yaml:1"],
+    ["thousands of brackets", "[".repeat(300_000), "test.yaml:1: the file is nested too deeply"],
+    ["thousands of indents", Array.from({ length: 900 }, (_, i) => `${" ".repeat(i)}a:`).join("\n"), "test.yaml:1"],
     [
       "an alias bomb",
       `a: &a [1,1,1,1,1,1,1,1,1,1]\n${"bcdefgh"

@@ -1,0 +1,91 @@
+#!/usr/bin/env node
+/**
+ * The command line: commands registered, mistakes told, exit codes kept (DESIGN 2).
+ *
+ * 0 fine; 1 a fault of ours; 2 wrong input, with place and remedy; 99 a threshold does not hold.
+ */
+import { Command, CommanderError } from "commander";
+import { ConfigError, placeText, SeveralConfigErrors } from "../../config/config-error.ts";
+import { programVersion } from "./program-version.ts";
+import { registerSimulate } from "./simulate-command.ts";
+import { type Surroundings, writeLines } from "./surroundings.ts";
+
+const WRONG_INPUT = 2;
+const OUR_FAULT = 1;
+
+export async function main(arguments_: readonly string[], surroundings: Surroundings): Promise<number> {
+  let code = 0;
+  const program = newProgram(surroundings, (c) => {
+    code = c;
+  });
+  try {
+    await program.parseAsync([...arguments_], { from: "user" });
+    return code;
+  } catch (error) {
+    return tell(error, surroundings);
+  }
+}
+
+function newProgram(surroundings: Surroundings, exit: (code: number) => void): Command {
+  const program = new Command("waterhole")
+    .description("Emulates the admission control of an Apache Impala cluster.")
+    .version(programVersion)
+    .option("--color", "colours, also where there is no terminal")
+    .option("--no-color", "no colours")
+    .exitOverride()
+    .configureOutput({
+      writeOut: (text) => surroundings.stdout.write(text),
+      writeErr: (text) => surroundings.stderr.write(text),
+    });
+  // Without either flag the terminal decides.
+  program.setOptionValue("color", undefined);
+  registerSimulate(program, surroundings, exit);
+  for (const command of program.commands) command.exitOverride().copyInheritedSettings(program);
+  return program;
+}
+
+/** Says what went wrong, on stderr, and returns the exit code. */
+function tell(error: unknown, { stderr }: Surroundings): number {
+  if (error instanceof CommanderError) {
+    if (error.exitCode === 0) return 0;
+    writeLines(stderr, ["next: waterhole --help"]);
+    return WRONG_INPUT;
+  }
+  if (error instanceof ConfigError) {
+    writeLines(stderr, configErrorLines(error));
+    return WRONG_INPUT;
+  }
+  const text = error instanceof Error ? (error.stack ?? error.message) : String(error);
+  writeLines(stderr, [
+    text,
+    "This is a fault of Waterhole, not of your files.",
+    "next: report it with the command you gave",
+  ]);
+  return OUR_FAULT;
+}
+
+function configErrorLines(error: ConfigError): string[] {
+  if (!(error instanceof SeveralConfigErrors)) {
+    const problem = /[.!?]$/.test(error.problem) ? error.problem : `${error.problem}.`;
+    return [`${placeText(error)}: ${problem}`, `next: ${error.remedy}`];
+  }
+  return [...error.message.split("\n"), `next: ${error.remedy}`];
+}
+
+/** True when Node was started with this file, whatever links lead to it. */
+async function isEntry(): Promise<boolean> {
+  const [, started] = process.argv;
+  if (started === undefined) return false;
+  const { realpathSync } = await import("node:fs");
+  const { fileURLToPath } = await import("node:url");
+  return realpathSync(started) === fileURLToPath(import.meta.url);
+}
+
+if (await isEntry()) {
+  // A reader that closes its end (`| head`) is no mistake.
+  process.stdout.on("error", (error: NodeJS.ErrnoException) => {
+    process.exit(error.code === "EPIPE" ? 0 : OUR_FAULT);
+  });
+  const { stdout, stderr, env } = process;
+  process.exitCode = await main(process.argv.slice(2), { stdout, stderr, environment: env });
+}

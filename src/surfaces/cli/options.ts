@@ -1,0 +1,12 @@
+/**
+ * Options that several commands share, with their checks.
+ */
+import { InvalidArgumentError, Option } from "commander";
+
+export const seedOption = (): Option =>
+  new Option("--seed <number>", "everything random follows from it").argParser((text) => {
+    const seed = Number(text);
+    if (!Number.isInteger(seed) || seed < 0 || seed > 0xffffffff)
+      throw new InvalidArgumentError("Expected a whole number from 0 to 4294967295.");
+    return seed;
+  });

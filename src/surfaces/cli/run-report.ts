@@ -1,0 +1,66 @@
+/**
+ * Everything that is known at the end of a run, before it becomes text or JSON.
+ */
+import type { MemoryToAdmit } from "../../core/admission/memory-to-admit.ts";
+import type { RunSummary } from "../../insight/summary.ts";
+import type { ThresholdResult } from "../../insight/thresholds.ts";
+
+export interface RunReport {
+  readonly name: string;
+  readonly mode: "live" | "virtual";
+  readonly seed: number;
+  readonly scenario: string;
+  readonly summary: RunSummary;
+  readonly thresholds: readonly ThresholdResult[];
+  /** Where the records went; null: they were not written. */
+  readonly records: string | null;
+  /** Live runs: what the fleet says about itself. */
+  readonly fleet: FleetReport | null;
+  /** Stopped by a person before it was over. */
+  readonly interrupted: boolean;
+  /** What one query of a class is charged in a pool, and where that comes from; null: not to be known. */
+  readonly chargeOf: (pool: string, queryClass: string) => MemoryToAdmit | null;
+}
+
+export interface FleetReport {
+  readonly hosts: number;
+  readonly threads: number;
+  readonly realMs: number;
+  /** Largest number of real bytes touched in one host's arena, and the size of that arena. */
+  readonly peakArenaBytes: number;
+  readonly arenaBytes: number;
+  readonly peakScratchBytes: number;
+  /** What was left behind when all had ended: empty unless something is broken. */
+  readonly left: readonly string[];
+}
+
+/** The one document of `--json`. */
+export function reportJson(report: RunReport): unknown {
+  const { summary } = report;
+  return {
+    name: report.name,
+    mode: report.mode,
+    seed: report.seed,
+    scenario: report.scenario,
+    interrupted: report.interrupted,
+    emulatedMs: summary.untilMs,
+    submitted: summary.submitted,
+    unresolved: summary.unresolved,
+    pools: Object.fromEntries(summary.pools.map((pool) => [pool.pool, pool])),
+    thresholds: report.thresholds.map(({ expr, holds, value, unit }) => ({
+      expr,
+      holds,
+      value: value === Number.POSITIVE_INFINITY ? null : value,
+      unit: unit === "time" ? "ms" : unit,
+    })),
+    records: report.records,
+    fleet: report.fleet,
+    broken: summary.broken,
+  };
+}
+
+/** 1: a promise of ours is broken; 99: a threshold does not hold; else 0. */
+export function exitCodeOf(report: RunReport): number {
+  if (report.summary.broken.length > 0 || (report.fleet?.left.length ?? 0) > 0) return 1;
+  return report.thresholds.some((t) => !t.holds) ? 99 : 0;
+}

@@ -1,0 +1,135 @@
+/**
+ * What `run` and `simulate` have in common: a scenario opened with all it names, and the report made from what
+ * happened.
+ */
+import { readFileSync } from "node:fs";
+import { basename } from "node:path";
+import type { ImpalaFlags } from "../../config/impala-flags.ts";
+import type { PoolSource } from "../../config/pool-directory.ts";
+import type { Arrival, Fault, Scenario } from "../../config/scenario.ts";
+import { readScenario } from "../../config/scenario-file.ts";
+import { flagsOf, openChangedPools, openPools } from "../../config/scenario-pools.ts";
+import type { PoolConfig } from "../../core/pool-config.ts";
+import { chargeOfClass } from "../../insight/charge.ts";
+import type { RecordsHeader, TextFile } from "../../insight/records.ts";
+import type { RunSummary } from "../../insight/summary.ts";
+import { SummaryFold } from "../../insight/summary-fold.ts";
+import { evaluateThresholds } from "../../insight/thresholds.ts";
+import { poolResolver } from "../../workload/pool-resolver.ts";
+import { createWorkload } from "../../workload/scenario-workload.ts";
+import { withTraces } from "../../workload/traces.ts";
+import type { Workload } from "../../workload/workload.ts";
+import { programVersion } from "./program-version.ts";
+import type { RunReport } from "./run-report.ts";
+
+export interface ScenarioOverrides {
+  readonly seed: number | null;
+}
+
+export class ScenarioRun {
+  /** As the person wrote it. */
+  readonly path: string;
+  readonly scenario: Scenario;
+  readonly flags: ImpalaFlags;
+  readonly workload: Workload;
+  #pools: PoolSource;
+
+  private constructor(path: string, scenario: Scenario) {
+    this.path = path;
+    this.scenario = scenario;
+    this.flags = flagsOf(scenario);
+    this.#pools = openPools(scenario, this.flags);
+    const resolver = poolResolver(() => this.#pools, this.flags, scenario.users);
+    this.workload = createWorkload(scenario, resolver);
+  }
+
+  /** Throws ConfigError for everything that can be wrong before a run. */
+  static async open(path: string, overrides: ScenarioOverrides): Promise<ScenarioRun> {
+    const written = readScenario(path);
+    const scenario = await withTraces(overrides.seed === null ? written : { ...written, seed: overrides.seed });
+    return new ScenarioRun(path, scenario);
+  }
+
+  get pools(): PoolSource {
+    return this.#pools;
+  }
+
+  changePools(fault: Extract<Fault, { readonly kind: "configChanges" }>): void {
+    this.#pools = openChangedPools(this.scenario, this.flags, fault);
+    this.workload.configurationChanged();
+  }
+
+  /** Null where a pool's record cannot be built: its queries have been told. */
+  configOf(pool: string): PoolConfig | null {
+    const found = this.#pools.lookUp(pool);
+    return found.kind === "found" ? found.config : null;
+  }
+
+  newFold(): SummaryFold {
+    return new SummaryFold({ configOf: (pool) => this.configOf(pool), admission: this.scenario.cluster.admission });
+  }
+
+  recordsHeader(mode: "live" | "virtual", machine: RecordsHeader["machine"]) {
+    const { pools, file, seed } = this.scenario;
+    const isFiles = pools.kind === "files";
+    return {
+      program: programVersion,
+      mode,
+      seed,
+      scenario: { path: this.path, text: readFileSync(file, "utf8") },
+      pools: {
+        fairScheduler: isFiles ? textFile(pools.fairScheduler) : null,
+        llamaSite: isFiles && pools.llamaSite !== null ? textFile(pools.llamaSite) : null,
+      },
+      machine,
+    };
+  }
+
+  report(summary: RunSummary, rest: Pick<RunReport, "mode" | "records" | "fleet" | "interrupted">): RunReport {
+    const { name, seed, thresholds } = this.scenario;
+    return {
+      name,
+      seed,
+      scenario: this.path,
+      summary,
+      thresholds: evaluateThresholds(thresholds, summary),
+      chargeOf: (pool, queryClass) => this.#chargeOf(pool, queryClass),
+      ...rest,
+    };
+  }
+
+  #chargeOf(pool: string, name: string) {
+    const queryClass = this.scenario.queries.find((q) => q.name === name);
+    const config = this.configOf(pool);
+    return queryClass === undefined || config === null
+      ? null
+      : chargeOfClass(this.scenario, queryClass, config, this.flags);
+  }
+}
+
+const textFile = (path: string): TextFile => ({ path: basename(path), text: readFileSync(path, "utf8") });
+
+/** Submissions that open traffic will bring, about; closed loops and retries can bring more. */
+export function expectedSubmissions({ arrivals, limits }: Scenario): number {
+  const total = arrivals.map((a) => expectedOf(a, limits.time)).reduce((sum, n) => sum + n, 0);
+  return Math.min(total, limits.queries);
+}
+
+/** Nobody knows how often clients will come round; this many times they may without being many. */
+const ROUNDS_OF_CLIENTS = 1000;
+
+function expectedOf(arrival: Arrival, end: number): number {
+  const lasts = Math.max(0, Math.min(arrival.to, end) - arrival.from);
+  switch (arrival.kind) {
+    case "burst":
+      return arrival.count;
+    case "every":
+      return Math.min(arrival.count, lasts / arrival.every);
+    case "rate":
+      return (arrival.perSecond * lasts) / 1000;
+    case "clients":
+      return arrival.clients * Math.min(arrival.requests, ROUNDS_OF_CLIENTS);
+    case "trace":
+      return arrival.rows.length;
+  }
+}

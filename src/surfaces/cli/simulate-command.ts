@@ -1,0 +1,109 @@
+/**
+ * `waterhole simulate SCENARIO`: the scenario in virtual time.
+ *
+ * Two ways through the same run: told as events, when records are wanted, or in plain numbers, ten times as
+ * fast. Both give the same report. Records are written unless the traffic is so large that they would fill a
+ * disk; `--records FILE` writes them all the same.
+ */
+import type { Command } from "commander";
+import { DEFAULT_POOL_CONFIG } from "../../core/pool-config.ts";
+import { EventObserver } from "../../insight/event-observer.ts";
+import type { RunSummary } from "../../insight/summary.ts";
+import { type PoolConfigs, type SimulationInput, simulate } from "../../sim/simulate.ts";
+import { seedOption } from "./options.ts";
+import { RecordsWriter } from "./records-file.ts";
+import { renderReport } from "./report.ts";
+import { exitCodeOf, type RunReport, reportJson } from "./run-report.ts";
+import { expectedSubmissions, ScenarioRun } from "./scenario-run.ts";
+import { type ColourChoice, lookFor, type Surroundings, writeJson, writeLines } from "./surroundings.ts";
+
+export interface SimulateOptions extends ColourChoice {
+  readonly json?: boolean;
+  readonly seed?: number;
+  /** A path, true or absent: the usual place; false: none. */
+  readonly records?: string | boolean;
+}
+
+/** Above so many submissions records are written only when they are asked for. */
+const RECORDED_AT_MOST = 200_000;
+
+export function registerSimulate(program: Command, surroundings: Surroundings, exit: (code: number) => void): void {
+  program
+    .command("simulate")
+    .description("run a scenario in virtual time")
+    .argument("<scenario>", "scenario file (YAML or JSON)")
+    .addOption(seedOption())
+    .option("--records <file>", "where to write what happened (default: runs/NAME-SEED.jsonl)")
+    .option("--no-records", "write no records")
+    .option("--json", "print one JSON document")
+    .action(async (scenario: string, options: SimulateOptions, command: Command) => {
+      const all = { ...options, ...command.optsWithGlobals<ColourChoice>() };
+      exit(await simulateCommand(scenario, all, surroundings));
+    });
+}
+
+export async function simulateCommand(
+  path: string,
+  options: SimulateOptions,
+  surroundings: Surroundings,
+): Promise<number> {
+  const report = await simulateScenario(path, options);
+  if (options.json) writeJson(surroundings.stdout, reportJson(report));
+  else writeLines(surroundings.stdout, renderReport(report, lookFor(surroundings.stdout, surroundings, options)));
+  return exitCodeOf(report);
+}
+
+export async function simulateScenario(path: string, options: SimulateOptions): Promise<RunReport> {
+  const run = await ScenarioRun.open(path, { seed: options.seed ?? null });
+  const file = recordsPath(run, options.records);
+  const summary = file === null ? simulateFast(run) : simulateRecorded(run, file);
+  return run.report(summary, { mode: "virtual", records: file, fleet: null, interrupted: false });
+}
+
+function simulateFast(run: ScenarioRun): RunSummary {
+  const fold = run.newFold();
+  simulate({ ...inputOf(run), observer: fold });
+  return fold.finish();
+}
+
+function simulateRecorded(run: ScenarioRun, file: string): RunSummary {
+  const fold = run.newFold();
+  const observer = new EventObserver(fold);
+  const records = new RecordsWriter(file, run.recordsHeader("virtual", null));
+  const { endedAt } = simulate({
+    ...inputOf(run),
+    emit: (event) => {
+      observer.add(event);
+      records.add(event);
+    },
+  });
+  observer.end(endedAt);
+  records.close(endedAt);
+  return fold.finish();
+}
+
+function inputOf(run: ScenarioRun): SimulationInput {
+  const { scenario, workload, flags } = run;
+  // A pool without a record never gets here: the workload has told its queries so.
+  const configs: PoolConfigs = { configOf: (pool) => run.configOf(pool) ?? DEFAULT_POOL_CONFIG };
+  return {
+    scenario,
+    workload,
+    flags,
+    pools: configs,
+    changedPools: (fault) => {
+      if (fault.kind === "configChanges") run.changePools(fault);
+      return configs;
+    },
+  };
+}
+
+function recordsPath(run: ScenarioRun, wished: SimulateOptions["records"]): string | null {
+  if (typeof wished === "string") return wished;
+  if (wished === false || expectedSubmissions(run.scenario) > RECORDED_AT_MOST) return null;
+  return usualRecordsPath(run);
+}
+
+/** `runs/NAME-SEED.jsonl` in the folder where the command was given. */
+export const usualRecordsPath = ({ scenario }: ScenarioRun): string =>
+  `runs/${scenario.name.replace(/[^\w.-]+/g, "-")}-${scenario.seed}.jsonl`;

@@ -1,0 +1,34 @@
+/**
+ * What a command needs from the process it runs in, and nothing else of it: so that whole commands run in
+ * tests, on texts.
+ */
+import { type Look, lookOf } from "./look.ts";
+
+export interface OutputStream {
+  readonly isTTY?: boolean;
+  readonly columns?: number;
+  write(text: string): unknown;
+}
+
+export interface Surroundings {
+  readonly stdout: OutputStream;
+  readonly stderr: OutputStream;
+  readonly environment: Readonly<Record<string, string | undefined>>;
+}
+
+/** `--color`, `--no-color` of the program. */
+export interface ColourChoice {
+  readonly color?: boolean;
+}
+
+export const lookFor = (stream: OutputStream, { environment }: Surroundings, { color }: ColourChoice): Look =>
+  lookOf({ isTerminal: stream.isTTY === true, columns: stream.columns, environment, wished: color ?? null });
+
+export function writeLines(stream: OutputStream, lines: readonly string[]): void {
+  stream.write(lines.map((line) => `${line}\n`).join(""));
+}
+
+/** The one document of `--json`. */
+export function writeJson(stream: OutputStream, document: unknown): void {
+  stream.write(`${JSON.stringify(document, null, 2)}\n`);
+}
