@@ -9,10 +9,11 @@
  * Must keep: what is reserved on a host for a query is given back exactly once (`holding`).
  */
 import type { ModelSpec, QueryClass } from "../config/scenario.ts";
+import type { Xoshiro128 } from "../core/random.ts";
 import { type EventQueue, type Micros, NO_EVENT, toMicros } from "./event-queue.ts";
 import type { RequestQueueTopic } from "./request-queue-topic.ts";
 import type { SimQuery } from "./sim-query.ts";
-import { hostWork, roomUnder, skewOf } from "./work.ts";
+import { type HostWork, hostWork, hostWorkWithRefusals, roomUnder, skewOf, throwRefusals } from "./work.ts";
 
 /** From the start of the work: at `work`, it is done at these schedule positions. */
 export interface WorkPoint {
@@ -29,6 +30,7 @@ export interface ExecutorsOptions {
   /** Kind of the event that calls `workDone`; operand a is the query's slot. */
   readonly eventKind: number;
   readonly topic: RequestQueueTopic;
+  readonly dice: Xoshiro128;
 }
 
 export class Executors {
@@ -43,6 +45,8 @@ export class Executors {
   readonly #load: Float64Array;
   /** Running queries, when cores count: whose rate may change. */
   readonly #sharing = new Set<SimQuery>();
+  readonly #dice: Xoshiro128;
+  #refusal: { readonly chance: number; readonly host: number; readonly queryClass: number | null } | null = null;
 
   constructor(options: ExecutorsOptions) {
     this.#classes = options.classes;
@@ -53,6 +57,12 @@ export class Executors {
     this.#skews = options.classes.map((c) => skewOf(c, options.addresses));
     this.#cores = options.model.cores;
     this.#load = new Float64Array(options.addresses.length);
+    this.#dice = options.dice;
+  }
+
+  /** From now on each growth of a reservation is refused with this chance; host -1 and class null: everywhere. */
+  refuse(chance: number, host: number, queryClass: number | null): void {
+    this.#refusal = chance > 0 ? { chance, host, queryClass } : null;
   }
 
   /** Fragments start on every host of the schedule. */
@@ -95,12 +105,23 @@ export class Executors {
     this.#retimeAll(now);
   }
 
-  /** The host is gone, and with it what the query held there; the rest goes on until somebody notices. */
-  loseHost(q: SimQuery, host: number, now: Micros): boolean {
+  /** True when the query has something on the host that is not done. */
+  isOn(q: SimQuery, host: number): boolean {
     const at = q.placement.hosts.indexOf(host);
-    if (at < 0 || !this.#holds(q, at)) return false;
-    this.#giveBack(q, at, now);
-    return true;
+    return at >= 0 && this.#holds(q, at);
+  }
+
+  /** The host is gone, and with it what the query held there. The rest stays until somebody notices. */
+  loseHost(q: SimQuery, host: number, now: Micros): void {
+    this.#giveBack(q, q.placement.hosts.indexOf(host), now);
+    this.suspend(q);
+  }
+
+  /** It will not be done by itself any more: `stop` ends it. */
+  suspend(q: SimQuery): void {
+    if (q.finish !== NO_EVENT) this.#events.remove(q.finish);
+    q.finish = NO_EVENT;
+    this.#sharing.delete(q);
   }
 
   // What it will do
@@ -117,7 +138,7 @@ export class Executors {
     q.points = null;
     q.peak = peak;
     const fits = peak <= roomUnder(memLimit) && (rootOnly || peak <= roomUnder(coordinatorMemLimit));
-    if (!fits || this.#skews[q.queryClass] !== null) this.#planByHost(q);
+    if (!fits || this.#skews[q.queryClass] !== null || this.#refusal !== null) this.#planByHost(q);
   }
 
   /** The coordinator waits for all others: it is done when the last one is. */
@@ -135,7 +156,11 @@ export class Executors {
       if (placement.hasFootprint[i] === 0) continue;
       const peak = Math.round(submission.peak * (skew === null ? 1 : skew[placement.hosts[i]!]!));
       const limit = i === placement.coordinatorAt ? coordinatorMemLimit : memLimit;
-      const work = hostWork(queryClass, this.#model, q.work, peak, limit);
+      const work = this.#refused(
+        q.queryClass,
+        placement.hosts[i]!,
+        hostWork(queryClass, this.#model, q.work, peak, limit),
+      );
       spills[i] = work.spilled;
       q.peak = Math.max(q.peak, work.peak);
       last = Math.max(last, work.takes);
@@ -145,6 +170,15 @@ export class Executors {
     q.spills = spills;
     q.work = last;
     q.points = pointsOf(takes, placement.coordinatorAt, last, failsAt);
+  }
+
+  /** The debug action's dice (fault `refusals`). */
+  #refused(queryClass: number, host: number, work: HostWork): HostWork {
+    const refusal = this.#refusal;
+    if (refusal === null || (refusal.host >= 0 && refusal.host !== host)) return work;
+    if (refusal.queryClass !== null && refusal.queryClass !== queryClass) return work;
+    const { count, firstAt } = throwRefusals(() => this.#dice.uniform() < refusal.chance);
+    return hostWorkWithRefusals(work, this.#classes[queryClass]!, this.#model, firstAt, count);
   }
 
   // What it holds

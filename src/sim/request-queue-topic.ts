@@ -10,7 +10,6 @@
  *
  * Must keep: a reader gets each change, and never a value younger than the publisher's last exchange.
  */
-import { invariant } from "../core/assert.ts";
 import {
   NOTHING_NEW,
   type PoolFigures,
@@ -80,6 +79,8 @@ export class RequestQueueTopic {
   readonly #addresses: readonly string[];
   /** 1: the host has a controller, which speaks for it; its figures stay here until `heldOn` asks. */
   readonly #hasController: Uint8Array;
+  /** 1: the host does not reach the statestore. */
+  readonly #isSilent: Uint8Array;
   /** By pool number. */
   readonly #pools: PoolCells[] = [];
   /** Cells with something to collect or on its way, as pool number times hosts plus host. */
@@ -99,9 +100,10 @@ export class RequestQueueTopic {
     this.#receiveLag = lags.receive;
     this.#addresses = addresses;
     this.#hasController = new Uint8Array(addresses.length);
+    this.#isSilent = new Uint8Array(addresses.length);
   }
 
-  /** The host's controller publishes for it from now on. */
+  /** The host's controller publishes for it. */
   speaksFor(host: number): void {
     this.#hasController[host] = 1;
   }
@@ -142,10 +144,13 @@ export class RequestQueueTopic {
     const held = cells.current[host]! + by;
     cells.current[host] = held;
     if (held === cells.sent[host]!) cells.collectAt[host] = NEVER;
-    else if (cells.collectAt[host] === NEVER && this.#hasController[host] === 0 && !this.#isStopped) {
-      cells.collectAt[host] = this.#nextCollection(host, now);
-      this.#setMoving(cells, host, pool);
-    }
+    else if (cells.collectAt[host] === NEVER) this.#planCollection(cells, host, pool, now);
+  }
+
+  #planCollection(cells: PoolCells, host: number, pool: number, now: Micros): void {
+    if (this.#hasController[host] === 1 || this.#isSilent[host] === 1 || this.#isStopped) return;
+    cells.collectAt[host] = this.#nextCollection(host, now);
+    this.#setMoving(cells, host, pool);
   }
 
   #nextCollection(host: number, now: Micros): Micros {
@@ -257,19 +262,36 @@ export class RequestQueueTopic {
 
   // Faults
 
-  /** A host was declared failed: its entries go (admission 7.1). What it held must be given back already. */
+  /** The host died or was cut off: it collects nothing any more; what is on its way arrives. */
+  silence(host: number, now: Micros): void {
+    this.settle(now);
+    this.#isSilent[host] = 1;
+    for (const cells of this.#pools) cells.collectAt[host] = NEVER;
+  }
+
+  isSilent(host: number): boolean {
+    return this.#isSilent[host] === 1;
+  }
+
+  /** It reaches the statestore again. A new process has published nothing yet, the old one only what it had. */
+  hear(host: number, isNew: boolean, now: Micros): void {
+    this.#isSilent[host] = 0;
+    this.#pools.forEach((cells, pool) => {
+      if (isNew) cells.sent[host] = 0;
+      if (cells.current[host] !== cells.sent[host]) this.#planCollection(cells, host, pool, now);
+    });
+  }
+
+  /** The host was declared failed: its entries go (admission 7.1). */
   forgetHost(host: number, now: Micros): void {
     this.settle(now);
     for (const cells of this.#pools) {
-      invariant(cells.current[host] === 0, "a failed host holds nothing");
-      cells.sent[host] = 0;
-      cells.collectAt[host] = NEVER;
       cells.arrivesAt[host] = NEVER;
       if (!Number.isNaN(cells.column.bytes[host]!)) this.#put(cells, host, Number.NaN);
     }
   }
 
-  /** A controller was declared failed, its host's figures included. */
+  /** A controller was declared failed: its entries go. */
   forgetReader(reader: TopicReader, now: Micros): void {
     this.settle(now);
     this.#sent = this.#sent.filter((s) => s.publisher !== reader.address);
@@ -297,9 +319,7 @@ export class RequestQueueTopic {
       cells.versions.fill(++this.#version);
       cells.version = this.#version;
       cells.current.forEach((held, host) => {
-        if (held === cells.sent[host] || this.#hasController[host] === 1) return;
-        cells.collectAt[host] = this.#nextCollection(host, now);
-        this.#setMoving(cells, host, pool);
+        if (held !== cells.sent[host]) this.#planCollection(cells, host, pool, now);
       });
     });
   }

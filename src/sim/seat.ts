@@ -1,12 +1,21 @@
 /**
  * One admission controller in virtual time, with what its driver must remember: when it next talks to the
- * statestore, what it has seen of the topic, whether a dequeue pass is on its way.
+ * statestore, what it has seen of topic and membership, whether a dequeue pass is on its way.
  *
  * In distributed mode every coordinator has one; with `admissiond` there is one for all, and it is a
  * subscriber of its own.
  */
 import { AdmissionController } from "../core/admission/controller.ts";
 import type { ControllerOptions } from "../core/admission/controller-options.ts";
+import type { BackendDescriptor } from "../core/cluster/backend.ts";
+import { type BlacklistTiming, ExecutorBlacklist } from "../core/cluster/blacklist.ts";
+import {
+  EMPTY_MEMBERSHIP,
+  type Membership,
+  membershipOf,
+  withRemovedCoordinators,
+} from "../core/cluster/membership.ts";
+import type { Instant } from "../core/units.ts";
 import { type EventHandle, type Micros, NO_EVENT } from "./event-queue.ts";
 import type { TopicReader } from "./request-queue-topic.ts";
 
@@ -17,6 +26,7 @@ export class Seat implements TopicReader {
   /** Its number among the statestore's subscribers: its host's number, or beyond them all with `admissiond`. */
   readonly subscriber: number;
   readonly #options: ControllerOptions;
+  readonly #blacklistTiming: BlacklistTiming;
   controller: AdmissionController;
 
   isAlive = true;
@@ -39,27 +49,69 @@ export class Seat implements TopicReader {
   queued = 0;
   /** What its own host reserved by pool, as the controller was told last. */
   readonly told: number[] = [];
+  /** Version of the cluster that its membership was made from. */
+  clusterVersion = -1;
+  blacklist: ExecutorBlacklist;
+  blacklistTimer: EventHandle = NO_EVENT;
+  #members: readonly BackendDescriptor[] = [];
 
-  constructor(index: number, subscriber: number, options: ControllerOptions) {
+  constructor(index: number, subscriber: number, options: ControllerOptions, blacklistTiming: BlacklistTiming) {
     this.index = index;
     this.subscriber = subscriber;
     this.address = options.hostId;
     this.#options = options;
+    this.#blacklistTiming = blacklistTiming;
     this.controller = new AdmissionController(options);
+    this.blacklist = new ExecutorBlacklist(blacklistTiming);
+  }
+
+  get isGlobal(): boolean {
+    return this.#options.mode === "global";
+  }
+
+  get canExchange(): boolean {
+    return this.isAlive && !this.isCutOff;
   }
 
   /** A new process in the place of one that died: it knows nothing and has published nothing. */
   restart(): void {
     this.controller = new AdmissionController(this.#options);
+    this.blacklist = new ExecutorBlacklist(this.#blacklistTiming);
     this.isAlive = true;
     this.isCutOff = false;
-    this.queued = 0;
     this.isSettled = false;
+    this.queued = 0;
     this.heardAt = -1;
-    this.told.fill(0);
+    this.told.length = 0;
+    this.clusterVersion = -1;
+    this.#members = [];
   }
 
-  get canExchange(): boolean {
-    return this.isAlive && !this.isCutOff;
+  /** The statestore's membership; hosts that left are no longer blacklisted. */
+  takeMembers(members: readonly BackendDescriptor[], clusterVersion: number, now: Instant): Membership {
+    for (const before of this.#members)
+      if (!members.some((m) => m.address === before.address)) this.blacklist.forget(before.address);
+    this.#members = members;
+    this.clusterVersion = clusterVersion;
+    this.blacklist.maintain(now);
+    return this.#membership();
+  }
+
+  /** The same members, after the blacklist changed. */
+  withBlacklist(): Membership {
+    return this.#membership();
+  }
+
+  #membership(): Membership {
+    const before = this.controller.membership;
+    return membershipOf({
+      version: before.version + 1,
+      backends: this.#members,
+      blacklisted: this.blacklist.addresses(),
+      removedCoordinators:
+        this.isGlobal && before !== EMPTY_MEMBERSHIP
+          ? withRemovedCoordinators(before, this.#members)
+          : before.removedCoordinators,
+    });
   }
 }

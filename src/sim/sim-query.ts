@@ -7,6 +7,7 @@
  */
 import type { BackendRelease } from "../core/admission/backend-release.ts";
 import type { AdmissionQuery } from "../core/admission/query.ts";
+import type { FinishState } from "../core/events.ts";
 import type { QueryFacts } from "../core/run-observer.ts";
 import type { Submission } from "../workload/workload.ts";
 import { type EventHandle, type Micros, NO_EVENT } from "./event-queue.ts";
@@ -43,6 +44,8 @@ export class SimQuery implements QueryFacts {
   timeout: EventHandle = NO_EVENT;
   finish: EventHandle = NO_EVENT;
   cancel: EventHandle = NO_EVENT;
+  /** With `admissiond`: the coordinator hears the outcome, or its heartbeat makes up for a lost release. */
+  hears: EventHandle = NO_EVENT;
 
   // The next ones are the executors' (see `Executors`)
 
@@ -68,9 +71,12 @@ export class SimQuery implements QueryFacts {
 
   /** Which backends are given back when (admission 9.1), null: all are done in one instant. */
   releasing: BackendRelease | null = null;
-  /** The client has been told: connection lost, while admission still holds the query. */
+  /** The client has its answer, or lost its connection, while admission still holds the query. */
   isClientGone = false;
-  /** Why it must end as failed, null: it need not. */
+  /** Its coordinator died: nobody polls, nobody releases. */
+  isOrphan = false;
+  /** How it will have ended, and why if it failed. */
+  outcome: FinishState = "finished";
   error: string | null = null;
 
   constructor(slot: number) {
@@ -86,6 +92,8 @@ export class SimQuery implements QueryFacts {
     this.attempt = submission.attempt;
     this.peak = 0;
     this.isClientGone = false;
+    this.isOrphan = false;
+    this.outcome = "finished";
     this.error = null;
   }
 
@@ -103,6 +111,7 @@ export class SimQuery implements QueryFacts {
     this.timeout = NO_EVENT;
     this.finish = NO_EVENT;
     this.cancel = NO_EVENT;
+    this.hears = NO_EVENT;
   }
 
   get queryId(): string {

@@ -7,8 +7,9 @@
 import type { AdmissionQuery } from "../core/admission/query.ts";
 import type { AdmissionPath, FinishState, RunEvent } from "../core/events.ts";
 import type { NameKind, RunObserver } from "../core/run-observer.ts";
-import type { Instant, Millis } from "../core/units.ts";
+import type { Bytes, Instant, Millis } from "../core/units.ts";
 import { type Micros, toInstant } from "./event-queue.ts";
+import type { Seat } from "./seat.ts";
 import type { SimQuery } from "./sim-query.ts";
 
 export type EmitEvent = (event: RunEvent) => void;
@@ -188,6 +189,35 @@ export class Teller {
       waited: waited as Millis,
       wasQueued,
     });
+  }
+
+  topicApplied(seat: Seat, now: Micros): void {
+    this.event({ kind: "topicApplied", at: toInstant(now), coordinator: seat.address, sequence: seat.sequence });
+  }
+
+  /** One instance on each host stands for all of the query's there, numbered in schedule order from 1. */
+  started(q: SimQuery, now: Micros): void {
+    const { placement } = q;
+    placement.hasWork.forEach((has, position) => {
+      if (has === 1) this.event({ kind: "fragmentStarted", ...this.#instance(q, position, now) });
+    });
+  }
+
+  fragmentFinished(q: SimQuery, position: number, now: Micros): void {
+    if (!this.tellsAll || q.placement.hasWork[position] === 0) return;
+    const spilled = (q.spills?.[position] ?? 0) as Bytes;
+    const instance = this.#instance(q, position, now);
+    if (spilled > 0) this.event({ kind: "spilled", ...instance, bytes: spilled });
+    this.event({ kind: "fragmentFinished", ...instance, peak: q.peak as Bytes, spilled, error: null });
+  }
+
+  #instance(q: SimQuery, position: number, now: Micros) {
+    return {
+      at: toInstant(now),
+      query: q.queryId,
+      host: q.placement.addresses[position]!,
+      instance: position + 1,
+    };
   }
 
   spilled(q: SimQuery, bytes: number, now: Micros): void {

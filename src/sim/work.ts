@@ -30,6 +30,45 @@ export interface HostWork {
 export const roomUnder = (limit: number): number =>
   limit < 0 ? Number.POSITIVE_INFINITY : reservationAllowedBy(limit);
 
+/** Pieces in which a footprint grows to its peak, each one growth of a reservation. */
+const PIECES = 64;
+
+/** `refusals` of the growths to the peak met chance instead of a limit; each writes a piece out, or ends it. */
+export function hostWorkWithRefusals(
+  work: HostWork,
+  queryClass: QueryClass,
+  model: ModelSpec,
+  firstAt: number,
+  refusals: number,
+): HostWork {
+  const { uses } = queryClass;
+  if (refusals === 0 || work.fails || uses.kind !== "footprint") return work;
+  if (!uses.spillable) {
+    const share = firstAt / PIECES;
+    return {
+      takes: Math.floor(work.takes * whenReached(uses.profile, share)),
+      peak: Math.round(work.peak * share),
+      spilled: 0,
+      fails: true,
+    };
+  }
+  const spilled = Math.round((refusals * work.peak) / PIECES);
+  const extra = Math.round((spilled / model.scratchBandwidth) * MICROS_PER_SECOND);
+  return { ...work, takes: work.takes + extra, spilled: work.spilled + spilled };
+}
+
+/** How often growths are refused on the way to the peak, and the first piece that was; `refuses` throws the dice. */
+export function throwRefusals(refuses: () => boolean): { readonly count: number; readonly firstAt: number } {
+  let count = 0;
+  let firstAt = PIECES;
+  for (let piece = 0; piece < PIECES; piece++)
+    // A refused growth is tried again after something was written out; a die that always refuses must end.
+    while (count < PIECES * PIECES && refuses()) {
+      if (count++ === 0) firstAt = piece;
+    }
+  return { count, firstAt };
+}
+
 /** Peak on this host, limit in force there (-1: none). */
 export function hostWork(
   queryClass: QueryClass,

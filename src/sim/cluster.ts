@@ -1,0 +1,75 @@
+/**
+ * Which processes are there, and which of them the statestore believes in (admission 6.1).
+ *
+ *     UP --dies, is cut off--> SILENT --failureAfter--> FAILED --returns, rejoins--> UP
+ *      '--quiesces--> QUIESCING: still there, takes nothing new
+ *
+ * Versions grow with everything that subscribers will hear of.
+ */
+import type { BackendDescriptor } from "../core/cluster/backend.ts";
+
+interface Process {
+  readonly desc: BackendDescriptor;
+  isUp: boolean;
+  isQuiescing: boolean;
+  /** In the statestore's membership. */
+  isKnown: boolean;
+}
+
+export class Cluster {
+  readonly #processes: readonly Process[];
+  #version = 1;
+  #known: readonly BackendDescriptor[];
+
+  constructor(backends: readonly BackendDescriptor[]) {
+    this.#processes = backends.map((desc) => ({ desc, isUp: true, isQuiescing: false, isKnown: true }));
+    this.#known = backends;
+  }
+
+  get version(): number {
+    return this.#version;
+  }
+
+  /** As the statestore would tell it now. */
+  get known(): readonly BackendDescriptor[] {
+    return this.#known;
+  }
+
+  isUp(host: number): boolean {
+    return this.#processes[host]!.isUp;
+  }
+
+  isKnown(host: number): boolean {
+    return this.#processes[host]!.isKnown;
+  }
+
+  dies(host: number): void {
+    this.#processes[host]!.isUp = false;
+  }
+
+  /** A new process, or one that reaches the statestore again. */
+  returns(host: number): void {
+    const process = this.#processes[host]!;
+    process.isUp = true;
+    process.isQuiescing = false;
+    process.isKnown = true;
+    this.#changed();
+  }
+
+  quiesces(host: number): void {
+    this.#processes[host]!.isQuiescing = true;
+    this.#changed();
+  }
+
+  failed(host: number): void {
+    this.#processes[host]!.isKnown = false;
+    this.#changed();
+  }
+
+  #changed(): void {
+    this.#version++;
+    this.#known = this.#processes
+      .filter((p) => p.isKnown)
+      .map((p) => (p.isQuiescing ? { ...p.desc, isQuiescing: true } : p.desc));
+  }
+}

@@ -1,0 +1,222 @@
+/**
+ * Exchanges of the controllers with the statestore in virtual time (admission 7.1, 7.3, 7.4, 7.6).
+ *
+ * In the product one takes place every 100 ms whatever happens. Here a controller has an exchange pending only
+ * while it could bring or take something that a decision could depend on: it has changed and others read it;
+ * hosts' reservations move and some pool looks at memory; its queue is not empty and may move; the membership
+ * is another one. What the left-out ones would have done, keeping the view fresh, is made good when somebody
+ * looks (`noteFreshView`).
+ */
+import { type BackendUsage, NO_USAGE } from "../core/admission/pool-stats.ts";
+import type { AdmissionQuery } from "../core/admission/query.ts";
+import { NOTHING_NEW, type TopicUpdate } from "../core/statestore/topic.ts";
+import type { Bytes } from "../core/units.ts";
+import type { Cluster } from "./cluster.ts";
+import { type EventQueue, type Micros, NO_EVENT, toInstant } from "./event-queue.ts";
+import type { ExchangeGrid } from "./exchange-grid.ts";
+import type { RequestQueueTopic } from "./request-queue-topic.ts";
+import type { Seat } from "./seat.ts";
+import type { Names, Teller } from "./teller.ts";
+
+/** What an exchange brings about elsewhere. */
+export interface ExchangeEffects {
+  wake(seat: Seat): void;
+  /** The seat has a new membership; with `admissiond`, these queries of lost coordinators were released by it. */
+  membershipChanged(seat: Seat, released: readonly AdmissionQuery[], now: Micros): void;
+}
+
+export interface ExchangesOptions {
+  readonly events: EventQueue;
+  /** Kind of the event that calls `exchange`; operand a is the seat. */
+  readonly eventKind: number;
+  readonly seats: readonly Seat[];
+  readonly topic: RequestQueueTopic;
+  readonly grid: ExchangeGrid;
+  readonly receiveLag: Micros;
+  readonly staleAfter: Micros;
+  readonly cluster: Cluster;
+  readonly poolNames: Names;
+  readonly teller: Teller;
+  readonly effects: ExchangeEffects;
+  readonly hosts: number;
+}
+
+export class Exchanges {
+  readonly #o: ExchangesOptions;
+  #isStatestoreUp = true;
+  /** Some controller looks at what hosts reserved: it has others to compare with, or a pool with a maximum. */
+  #reservationsMatter = false;
+
+  constructor(options: ExchangesOptions) {
+    this.#o = options;
+  }
+
+  get isStatestoreUp(): boolean {
+    return this.#isStatestoreUp;
+  }
+
+  poolLooksAtMemory(): void {
+    this.#reservationsMatter = true;
+  }
+
+  /** The cluster has been up for a while when a run begins: members known, views fresh. */
+  open(): void {
+    const { seats, topic } = this.#o;
+    if (seats.length > 1) this.#reservationsMatter = true;
+    for (const seat of seats) {
+      topic.register(seat);
+      this.#apply(seat, topic.updateFor(seat, 0, true), 0);
+    }
+  }
+
+  /** The seat's next exchange, if none is pending. hot: bench/simulate */
+  arm(seat: Seat, now: Micros): void {
+    if (seat.exchange !== NO_EVENT || !seat.canExchange || !this.#isStatestoreUp) return;
+    const { grid, receiveLag, events, eventKind } = this.#o;
+    const start = Math.max(now - receiveLag, seat.lastExchange + 1);
+    seat.exchange = events.add(grid.atOrAfter(seat.subscriber, start) + receiveLag, eventKind, seat.index, 0);
+  }
+
+  armAll(now: Micros): void {
+    for (const seat of this.#o.seats) this.arm(seat, now);
+  }
+
+  /** Hosts hold more or less than before: controllers will hear of it, if one of their pools cares. */
+  reservationsChanged(now: Micros): void {
+    if (this.#reservationsMatter) this.armAll(now);
+  }
+
+  /** A change at a controller that others will want to hear of. */
+  controllerChanged(seat: Seat, now: Micros): void {
+    seat.isSettled = false;
+    if (this.#o.seats.length > 1) this.arm(seat, now);
+  }
+
+  exchange(seat: Seat, now: Micros): void {
+    const { topic, receiveLag, seats, teller, effects } = this.#o;
+    seat.exchange = NO_EVENT;
+    seat.lastExchange = now - receiveLag;
+    this.#tellOwnHost(seat);
+    if (seats.length > 1) this.#publish(seat, now);
+    else seat.controller.refreshBackendUsage();
+    this.#apply(seat, topic.updateFor(seat, seat.lastExchange, !teller.tellsAll), now);
+    if (seat.queued > 0 && this.#mayMove(seat)) {
+      effects.wake(seat);
+      this.arm(seat, now);
+    } else if (this.#hasMoreFor(seat)) this.arm(seat, now);
+  }
+
+  /** After a pass that moved nothing, and with nothing new since, another one would only count a failure more. */
+  #mayMove(seat: Seat): boolean {
+    return !seat.isSettled || this.#o.teller.tellsAll;
+  }
+
+  #hasMoreFor(seat: Seat): boolean {
+    const { topic } = this.#o;
+    return (this.#reservationsMatter && topic.isMoving) || topic.hasNewsFor(seat);
+  }
+
+  #publish(seat: Seat, now: Micros): void {
+    const entries = seat.controller.collectUpdate();
+    if (entries.length === 0) return;
+    const { topic, seats } = this.#o;
+    topic.publish(seat.address, entries, now);
+    for (const other of seats) if (other !== seat) this.arm(other, now);
+  }
+
+  #apply(seat: Seat, update: TopicUpdate, now: Micros): void {
+    const { cluster, effects, teller } = this.#o;
+    if (seat.clusterVersion !== cluster.version) {
+      const membership = seat.takeMembers(cluster.known, cluster.version, toInstant(now));
+      seat.isSettled = false;
+      effects.membershipChanged(seat, seat.controller.setMembership(membership), now);
+    }
+    if (update !== NOTHING_NEW) seat.isSettled = false;
+    seat.controller.applyUpdate(update, toInstant(now));
+    seat.heardAt = now;
+    seat.sequence++;
+    if (teller.tellsAll) teller.topicApplied(seat, now);
+  }
+
+  /** 7.3: what the trackers of the controller's own host say. */
+  #tellOwnHost(seat: Seat): void {
+    const { topic, poolNames, hosts } = this.#o;
+    const host = seat.subscriber;
+    if (host >= hosts) return;
+    for (let pool = 0; pool < poolNames.size; pool++) {
+      const held = topic.heldOn(host, pool);
+      if (held === (seat.told[pool] ?? 0)) continue;
+      seat.told[pool] = held;
+      seat.isSettled = false;
+      seat.controller.setBackendUsage(poolNames.nameOf(pool), usageOf(held));
+    }
+  }
+
+  /** Exchanges that would have brought nothing were left out; they still keep the view fresh (7.6). */
+  noteFreshView(seat: Seat, now: Micros): void {
+    const { grid, receiveLag, staleAfter } = this.#o;
+    if (now - seat.heardAt < staleAfter || !seat.canExchange || !this.#isStatestoreUp) return;
+    const last = grid.atOrBefore(seat.subscriber, now - receiveLag) + receiveLag;
+    if (last <= seat.heardAt) return;
+    seat.heardAt = last;
+    seat.controller.applyUpdate(NOTHING_NEW, toInstant(last));
+  }
+
+  // Faults
+
+  /** Nobody reaches the statestore any more, from after this instant. */
+  stopStatestore(now: Micros): void {
+    const { seats, topic } = this.#o;
+    for (const seat of seats) {
+      this.#noteLastExchange(seat, now);
+      this.#disarm(seat);
+    }
+    this.#isStatestoreUp = false;
+    topic.stop(now);
+  }
+
+  /** It knows nothing; whoever is there registers again and gets full updates. */
+  startStatestore(now: Micros): void {
+    const { seats, topic } = this.#o;
+    this.#isStatestoreUp = true;
+    topic.restart(now);
+    for (const seat of seats) if (seat.canExchange) this.join(seat, now);
+  }
+
+  /** The seat's exchanges end here: it died, or it was cut off. */
+  leave(seat: Seat, now: Micros): void {
+    if (seat.isAlive) this.#noteLastExchange(seat, now);
+    this.#disarm(seat);
+  }
+
+  /** It registers, for the first time or again. */
+  join(seat: Seat, now: Micros): void {
+    if (!this.#isStatestoreUp) return;
+    this.#o.topic.register(seat);
+    this.arm(seat, now);
+  }
+
+  #disarm(seat: Seat): void {
+    if (seat.exchange !== NO_EVENT) this.#o.events.remove(seat.exchange);
+    seat.exchange = NO_EVENT;
+  }
+
+  /** So that its view ages from its last exchange, not from the last one that was worth simulating. */
+  #noteLastExchange(seat: Seat, now: Micros): void {
+    const { grid, receiveLag } = this.#o;
+    const last = grid.atOrBefore(seat.subscriber, now - receiveLag) + receiveLag;
+    if (last <= seat.heardAt || !seat.canExchange) return;
+    seat.heardAt = last;
+    seat.controller.applyUpdate(NOTHING_NEW, toInstant(last));
+  }
+}
+
+const usageOf = (bytes: number): BackendUsage => ({
+  memReserved: bytes as Bytes,
+  memUsage: bytes as Bytes,
+  heavyQueries: NO_USAGE.heavyQueries,
+  minMemConsumed: 0 as Bytes,
+  maxMemConsumed: 0 as Bytes,
+  totalMemConsumed: bytes as Bytes,
+  numRunning: 0,
+});
