@@ -451,7 +451,7 @@ export class Cluster {
       this.change(query, "queued", decision.reason, null);
     } else if (decision.kind === "reject") this.onRejected(query, decision, null);
     else {
-      this.end(query, "failed", decision.text);
+      this.end(query, "failed", decision.kind === "error" ? decision.text : "cancelled before it was decided");
       this.leave(query);
     }
   }

@@ -14,4 +14,5 @@ export const DEFAULT_SETTINGS: Omit<ModelSettings, "host" | "admissiond"> = {
   staleThresholdMs: 5000,
   repaired: false,
   poolOrder: [],
+  dropsSchedulesWhenQueued: false,
 };

@@ -38,6 +38,7 @@ export class CorePort implements ControllerPort {
         hostId: settings.host,
         mode: settings.admissiond ? "global" : "distributed",
         repaired: settings.repaired,
+        dropsSchedulesWhenQueued: settings.dropsSchedulesWhenQueued,
         poolOrder: inPoolOrder(settings.poolOrder),
         flags: {
           queueWaitTimeout: settings.queueWaitTimeoutMs,
@@ -65,15 +66,28 @@ export class CorePort implements ControllerPort {
   }
 
   submit(request: AdmissionRequest, pool: PoolConfig, root: PoolConfig, now: number): Decision {
+    return this.decide(request, () => this.core.submit(request, pool, root, instant(now)));
+  }
+
+  submitCancelled(request: AdmissionRequest, pool: PoolConfig, root: PoolConfig, now: number): Decision {
+    return this.decide(request, () => this.core.submitCancelled(request, pool, root, instant(now)));
+  }
+
+  resetInformational(pool: string): void {
+    this.core.pool(pool)?.stats.resetInformational();
+  }
+
+  private decide(request: AdmissionRequest, submit: () => AdmissionQuery): Decision {
     let q: AdmissionQuery;
     try {
-      q = this.core.submit(request, pool, root, instant(now));
+      q = submit();
     } catch (error) {
       if (error instanceof RequestError) return { kind: "error", text: DUPLICATE };
       throw error;
     }
     this.handles.set(request.queryId, q);
     if (q.state === "running") return admissionOf(q);
+    if (q.state === "cancelled") return { kind: "cancelled" };
     if (q.state === "queued")
       return { kind: "queue", reason: q.initialReason!, text: queueReasonText(q.initialReason!) };
     return { kind: "reject", reason: q.rejectReason!, text: rejectReasonText(q.rejectReason!) };

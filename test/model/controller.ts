@@ -35,6 +35,8 @@ export interface ModelSettings {
   readonly admissiond: boolean;
   /** Pools that a pass visits first, in this order; the others follow by name (T-11). */
   readonly poolOrder: readonly string[];
+  /** Compressed requests: a query that is enqueued loses its schedules (5.1). */
+  readonly dropsSchedulesWhenQueued: boolean;
 }
 
 export function inPoolOrder(first: readonly string[]): (a: string, b: string) => number {
@@ -55,6 +57,7 @@ export interface ModelAdmission {
 export type ModelDecision =
   | ModelAdmission
   | { readonly kind: "queue"; readonly reason: QueueReason }
+  | { readonly kind: "cancelled" }
   | { readonly kind: "reject"; readonly reason: RejectReason }
   | { readonly kind: "error"; readonly text: string };
 
@@ -188,7 +191,8 @@ export class ModelController {
 
   // ---- submission (3) ---------------------------------------------------------------------------------
 
-  submit(request: AdmissionRequest, pool: PoolConfig, root: PoolConfig, now: number): ModelDecision {
+  /** `cancelled`: the client gave up before the decision (5.6). A query that queues finds out at once. */
+  submit(request: AdmissionRequest, pool: PoolConfig, root: PoolConfig, now: number, cancelled = false): ModelDecision {
     if (this.isKnown(request))
       return { kind: "error", text: "Cannot submit the same query for admission multiple times." };
     this.configs.set(request.pool, pool);
@@ -208,6 +212,8 @@ export class ModelController {
     };
     const attempt = this.attempt(waiting, pool, false, now);
     if (attempt.kind === "reject") {
+      // 5.6: the decision can't be published any more, and nothing is counted.
+      if (cancelled) return { kind: "cancelled" };
       stats.totals.rejected += 1;
       return attempt;
     }
@@ -220,6 +226,7 @@ export class ModelController {
       }
     }
     if (attempt.kind === "fits") {
+      if (cancelled) return { kind: "cancelled" };
       const admission = this.admit(waiting, attempt, trivially ? "trivially" : "immediately");
       this.waited(stats, 0);
       return admission;
@@ -235,8 +242,12 @@ export class ModelController {
       reason: attempt.reason,
       initialReason: attempt.reason,
       latestReason: attempt.reason,
+      cell: cancelled ? "cancelled" : null,
+      snapshot: this.settings.dropsSchedulesWhenQueued ? null : waiting.snapshot,
     });
-    return { kind: "queue", reason: attempt.reason };
+    if (!cancelled) return { kind: "queue", reason: attempt.reason };
+    this.waiterWakes(request.queryId, now);
+    return { kind: "cancelled" };
   }
 
   private isKnown(request: AdmissionRequest): boolean {
@@ -862,6 +873,15 @@ export class ModelController {
     if (this.lastUpdate === null) return -1;
     const age = now - this.lastUpdate;
     return age >= this.settings.staleThresholdMs ? age : null;
+  }
+
+  /** 10.4: the seven counters, the histogram and the average. */
+  resetInformational(pool: string): void {
+    const stats = this.pools.get(pool);
+    if (stats === undefined) return;
+    for (const name of Object.keys(stats.totals) as (keyof ModelPool["totals"])[]) stats.totals[name] = 0;
+    stats.waitEma = 0;
+    stats.peakHistogram.fill(0);
   }
 
   // ---- records ---------------------------------------------------------------------------------------------

@@ -43,6 +43,7 @@ export type Decision =
   | Admission
   | ({ readonly kind: "queue" } & Said<QueueReason>)
   | ({ readonly kind: "reject" } & Said<RejectReason>)
+  | { readonly kind: "cancelled" }
   | { readonly kind: "error"; readonly text: string };
 
 export type End =
@@ -93,6 +94,9 @@ export interface Figures {
 export interface ControllerPort {
   setMembership(cluster: ModelCluster, now: number): void;
   submit(request: AdmissionRequest, pool: PoolConfig, root: PoolConfig, now: number): Decision;
+  /** The client gave up before the decision. */
+  submitCancelled(request: AdmissionRequest, pool: PoolConfig, root: PoolConfig, now: number): Decision;
+  resetInformational(pool: string): void;
   dequeuePass(now: number): readonly { readonly query: string; readonly end: End }[];
   isPending(): boolean;
   timeoutOf(query: string): number | null;
@@ -124,6 +128,12 @@ export class ModelPort implements ControllerPort {
   }
   submit(request: AdmissionRequest, pool: PoolConfig, root: PoolConfig, now: number): Decision {
     return spoken(this.model.submit(request, pool, root, now));
+  }
+  submitCancelled(request: AdmissionRequest, pool: PoolConfig, root: PoolConfig, now: number): Decision {
+    return spoken(this.model.submit(request, pool, root, now, true));
+  }
+  resetInformational(pool: string): void {
+    this.model.resetInformational(pool);
   }
   dequeuePass(now: number): { query: string; end: End }[] {
     return this.model.dequeuePass(now).map(({ query, end }) => ({ query, end: endOf(end) }));

@@ -25,6 +25,7 @@ import type { ModelCluster } from "./schedule.ts";
 
 interface World {
   readonly admissiond: boolean;
+  readonly dropsSchedules: boolean;
   readonly coordinators: number;
   /** Pools that passes visit first. */
   readonly poolOrder: readonly number[];
@@ -91,6 +92,8 @@ type Step =
       readonly offset: number;
       readonly avoid: number;
       readonly again: boolean;
+      /** The client has given up before the decision. */
+      readonly given: boolean;
     }
   | { readonly do: "releaseBackends"; readonly query: number; readonly hosts: number }
   | { readonly do: "releaseQuery"; readonly query: number; readonly peak: number }
@@ -117,7 +120,8 @@ type Step =
   | { readonly do: "configure"; readonly pool: number; readonly variant: number }
   | { readonly do: "advance"; readonly ms: number }
   | { readonly do: "heartbeat"; readonly at: number; readonly version: number; readonly alive: number }
-  | { readonly do: "serviceMemory"; readonly usage: number };
+  | { readonly do: "serviceMemory"; readonly usage: number }
+  | { readonly do: "reset"; readonly pool: number };
 
 export interface Story {
   readonly world: World;
@@ -189,6 +193,7 @@ const configs: fc.Arbitrary<ConfigData> = fc.record({
 
 const worlds: fc.Arbitrary<World> = fc.record({
   admissiond: flag(4),
+  dropsSchedules: flag(4),
   coordinators: fc.integer({ min: 1, max: 3 }),
   poolOrder: fc.uniqueArray(upTo(POOLS.length - 1), { maxLength: 2 }),
   flags: fc.record({
@@ -232,6 +237,7 @@ const steps: fc.Arbitrary<Step> = fc.oneof(
       offset: upTo(3),
       avoid: rarely(0, bits(MAX_HOSTS), 6),
       again: flag(20),
+      given: flag(20),
     }),
   },
   {
@@ -279,6 +285,7 @@ const steps: fc.Arbitrary<Step> = fc.oneof(
   },
   { weight: 1, arbitrary: fc.record({ do: fc.constant("heartbeat"), at: upTo(2), version: upTo(5), alive: bits(12) }) },
   { weight: 1, arbitrary: fc.record({ do: fc.constant("serviceMemory"), usage: upTo(3) }) },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant("reset"), pool: upTo(POOLS.length - 1) }) },
 );
 
 export const stories = (maxSteps: number): fc.Arbitrary<Story> =>
@@ -286,6 +293,7 @@ export const stories = (maxSteps: number): fc.Arbitrary<Story> =>
     world: worlds,
     // Long stories are where queues build up; shrinking still gets to short ones.
     steps: fc.oneof(
+      { withCrossShrink: true },
       { weight: 1, arbitrary: fc.array(steps, { maxLength: maxSteps }) },
       {
         weight: 3,
@@ -407,6 +415,7 @@ export class Play {
       queueWaitTimeoutMs: 60_000,
       staleThresholdMs: 5000,
       admissiond: this.world.admissiond,
+      dropsSchedulesWhenQueued: this.world.dropsSchedules,
       poolOrder: this.world.poolOrder.map((i) => POOLS[i]!),
     };
     return { host, model: new ModelPort(settings), core: makeCore(settings), lastUpdate: null };
@@ -529,6 +538,9 @@ export class Play {
         this.both(where, "heartbeat", this.pairs[0]!, (s) => s.heartbeat(coordinator, step.version, ids, this.now));
         return;
       }
+      case "reset":
+        for (const p of this.pairs) this.both(where, "reset", p, (s) => s.resetInformational(POOLS[step.pool]!));
+        return;
       case "serviceMemory":
         if (this.world.admissiond) this.both(where, "memory", this.pairs[0]!, (s) => s.setServiceMemory(step.usage, 2));
         return;
@@ -564,9 +576,12 @@ export class Play {
     if (!again) this.queries.push({ id: request.queryId, coordinator, pair });
     const config = this.config(step.pool);
     const root = this.config(POOLS.length);
-    const decision = this.both(where, "decisions", pair, (s) => s.submit(request, config, root, this.now));
+    const decision = this.both(where, "decisions", pair, (s) =>
+      step.given ? s.submitCancelled(request, config, root, this.now) : s.submit(request, config, root, this.now),
+    );
     if (decision.kind === "admit") this.note(`admit ${decision.path}`);
     else if (decision.kind === "error") this.note("duplicate id");
+    else if (decision.kind === "cancelled") this.note("given up before the decision");
     else this.note(`${decision.reason.rule} on submission`);
   }
 

@@ -176,7 +176,11 @@ export class AdmissionController {
    */
   submitCancelled(request: AdmissionRequest, config: PoolConfig, rootConfig: PoolConfig, now: Instant): AdmissionQuery {
     const q = this.#begin(request, config, rootConfig, now);
-    if (this.#attempt(q, q.pool, config, false, now) === "wait") {
+    const attempt = this.#attempt(q, q.pool, config, false, now);
+    // The product looks at its memory without looking at the cell.
+    const isRefused = attempt === "wait" || attempt === "admit" ? this.#isShortOfMemory() : false;
+    if (isRefused) this.#rejectForMemory(q, now);
+    else if (attempt === "wait") {
       this.#enqueue(q, now);
       this.cancel(q, now);
     } else this.#end(q, "cancelled", now);
