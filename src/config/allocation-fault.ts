@@ -12,6 +12,7 @@ export type FaultKind =
   /** A text that is not of the required type, or a forbidden policy (1.3). */
   | "badType"
   | "queueName"
+  /** No number with mb, or a number beyond int32 (1.5.1). */
   | "noMemory"
   | "noVcores"
   | "quotaMalformed"

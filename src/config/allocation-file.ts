@@ -301,7 +301,7 @@ class Loader {
     const text = trimmedValueOf(element, this.#file, pool);
     const reading = readResourceValue(text);
     if (reading.kind === "value") return { value: reading.value, text, at: element.at };
-    const kind = reading.what === "mb" ? "noMemory" : "noVcores";
+    const kind = reading.kind === "missing" && reading.what === "vcores" ? "noVcores" : "noMemory";
     const remedy =
       reading.kind === "tooLarge"
         ? `At most ${UNLIMITED_MB}, which means unlimited.`

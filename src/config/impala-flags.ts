@@ -6,6 +6,7 @@
  */
 import { ConfigError, type SourcePlace } from "./config-error.ts";
 import { parseMemorySpec } from "./memory-spec.ts";
+import { nearestName } from "./nearest-name.ts";
 
 type FlagKind = "integer" | "decimal" | "boolean" | "text" | "memory";
 type FlagValue = number | boolean | string;
@@ -166,7 +167,7 @@ function parseDecimal(value: unknown): number | null {
 }
 
 function unknownFlag(name: string, at: SourcePlace): ConfigError {
-  const near = nearest(name, Object.keys(IMPALA_FLAGS));
+  const near = nearestName(name, Object.keys(IMPALA_FLAGS));
   return new ConfigError(
     at,
     `"${name}" is not a flag that Waterhole knows`,
@@ -198,27 +199,3 @@ const outOfRange = (name: ImpalaFlagName, value: unknown, [least, most]: readonl
     `${name} is ${JSON.stringify(value)}, outside ${least} to ${most}`,
     `Write a number from ${least} to ${most}.`,
   );
-
-/** The candidate at the smallest edit distance, null when none is near enough to be a slip of the pen. */
-export function nearest(word: string, candidates: Iterable<string>): string | null {
-  let best: string | null = null;
-  let bestDistance = Math.max(2, Math.floor(word.length / 3)) + 1;
-  for (const candidate of candidates) {
-    const distance = editDistance(word.toLowerCase(), candidate.toLowerCase());
-    if (distance < bestDistance) [best, bestDistance] = [candidate, distance];
-  }
-  return best;
-}
-
-function editDistance(a: string, b: string): number {
-  let row = Array.from({ length: b.length + 1 }, (_, i) => i);
-  for (let i = 1; i <= a.length; i++) {
-    const next = [i];
-    for (let j = 1; j <= b.length; j++) {
-      const change = (row[j - 1] ?? 0) + (a[i - 1] === b[j - 1] ? 0 : 1);
-      next.push(Math.min(change, (row[j] ?? 0) + 1, (next[j - 1] ?? 0) + 1));
-    }
-    row = next;
-  }
-  return row[b.length] ?? 0;
-}

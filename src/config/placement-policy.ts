@@ -185,7 +185,7 @@ export interface PlacementQuestion {
   readonly isDeclared: (pool: string) => boolean;
 }
 
-type RuleResult = Placement | { readonly kind: "pass" };
+export type RuleResult = Placement | { readonly kind: "pass" };
 
 export function place(policy: PlacementPolicy, question: PlacementQuestion): Placement {
   for (const rule of policy.rules) {
@@ -193,6 +193,16 @@ export function place(policy: PlacementPolicy, question: PlacementQuestion): Pla
     if (result.kind !== "pass") return result;
   }
   return { kind: "exhausted" };
+}
+
+/** What each rule says, up to the one that decides: for those who explain a placement. */
+export function placementSteps(
+  policy: PlacementPolicy,
+  question: PlacementQuestion,
+): readonly { readonly rule: PlacementRule; readonly result: RuleResult }[] {
+  const steps = policy.rules.map((rule) => ({ rule, result: apply(rule, question) }));
+  const last = steps.findIndex(({ result }) => result.kind !== "pass");
+  return last < 0 ? steps : steps.slice(0, last + 1);
 }
 
 function apply(rule: PlacementRule, question: PlacementQuestion): RuleResult {

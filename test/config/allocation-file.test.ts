@@ -34,7 +34,7 @@ describe("pool-configuration 1.5.1: resource texts", () => {
 
   test.each([
     ["2147483648 mb, 0 vcores", "Error reading resource config", "noMemory"],
-    ["1 mb, 2147483648 vcores", "Error reading resource config", "noVcores"],
+    ["1 mb, 2147483648 vcores", "Error reading resource config", "noMemory"],
     ["2500 mb", "Missing resource: vcores", "noVcores"],
     ["1024", "Missing resource: mb", "noMemory"],
     ["100gb, 0 vcores", "Missing resource: mb", "noMemory"],

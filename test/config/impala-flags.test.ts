@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { DEFAULT_FLAGS, nearest, parseFlags } from "../../src/config/impala-flags.ts";
+import { DEFAULT_FLAGS, parseFlags } from "../../src/config/impala-flags.ts";
 import { parseMemorySpec, specBytes } from "../../src/config/memory-spec.ts";
 import { shortName } from "../../src/config/short-name.ts";
 import { configError } from "./fixtures.ts";
@@ -48,11 +48,6 @@ describe("admission 11.1: flags", () => {
       "Do you mean queue_wait_timeout_ms?",
     );
     expect(parseFlags({ disable_admission_control: true })).toEqual(DEFAULT_FLAGS);
-  });
-
-  test("near is within a third of the word", () => {
-    expect(nearest("maxResource", ["maxResources", "minResources"])).toBe("maxResources");
-    expect(nearest("xyz", ["maxResources"])).toBe(null);
   });
 });
 
