@@ -36,12 +36,8 @@ export function runOn(makeController: MakeController, input: Any, expected: Any,
 const ROUND_MS = 100;
 /** Ten missed heartbeats, one a second. */
 const DETECT_MS = 10_000;
-/**
- * `decided` lets short time-outs fire; stories whose queries stay queued have longer ones. A little longer ones are
- * due too when what runs is still running by then.
- */
+/** `decided` lets time-outs fire that are due within this time; stories whose queries stay queued have longer ones. */
 const SHORT_TIMEOUT_MS = 500;
-const TIMEOUT_BEFORE_AN_END_MS = 3000;
 
 const PATIENCE_MS = 5000;
 
@@ -159,7 +155,7 @@ class Story {
         cluster.startService();
         break;
       case "set-service-memory":
-        this.theService().setMemory(step.in_use, step.limit);
+        cluster.setServiceMemory(step.in_use, step.limit);
         break;
       case "lose-messages":
         this.theService().lose(step.message as Message, step.rate ?? 1);
@@ -214,8 +210,7 @@ class Story {
 
   private reachAdmission(query: Query, step: Any): void {
     if (this.service !== null) {
-      const handing = { errorRate: step.admit_message_error_rate ?? 0, isCompressed: step.compressed_request ?? false };
-      this.service.admit(query, handing);
+      this.service.admit(query, step.admit_message_error_rate ?? 0);
       return;
     }
     this.cluster.submit(query);
@@ -361,19 +356,9 @@ class Story {
     const isDueSoon = (q: Query): boolean => {
       if (q.gone || q.outcome !== "queued") return false;
       const timeout = this.cluster.controllerFor(q.spec.at).timeoutOf(q.id);
-      if (timeout === null) return false;
-      const deadline = q.history.at(-1)!.at + timeout;
-      return timeout <= SHORT_TIMEOUT_MS || (timeout <= TIMEOUT_BEFORE_AN_END_MS && this.nextEnd() > deadline);
+      return timeout !== null && timeout <= SHORT_TIMEOUT_MS;
     };
     time.advanceUntil("short time-outs have fired", () => !queries.some(isDueSoon));
-  }
-
-  /** When the first running query ends by itself; 0: none does. */
-  private nextEnd(): number {
-    const ends = this.cluster.queries.flatMap((q) =>
-      q.gone || q.admission === null || q.spec.durationMs === null ? [] : [q.history.at(-1)!.at + q.spec.durationMs],
-    );
-    return ends.length === 0 ? 0 : Math.min(...ends);
   }
 
   private rounds(n: number): void {
