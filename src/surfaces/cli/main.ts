@@ -6,7 +6,7 @@
  */
 import { Command, CommanderError } from "commander";
 import { ConfigError, placeText, SeveralConfigErrors } from "../../config/config-error.ts";
-import { registerExplain } from "./explain-command.ts";
+import { registerImport } from "./import-command.ts";
 import { programVersion } from "./program-version.ts";
 import { registerSimulate } from "./simulate-command.ts";
 import { type Surroundings, writeLines } from "./surroundings.ts";
@@ -41,7 +41,7 @@ function newProgram(surroundings: Surroundings, exit: (code: number) => void): C
   // Without either flag the terminal decides.
   program.setOptionValue("color", undefined);
   registerSimulate(program, surroundings, exit);
-  registerExplain(program, surroundings, exit);
+  registerImport(program, surroundings, exit);
   for (const command of program.commands) command.exitOverride().copyInheritedSettings(program);
   return program;
 }

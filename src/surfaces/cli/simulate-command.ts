@@ -11,6 +11,7 @@ import { EventObserver } from "../../insight/event-observer.ts";
 import type { RunSummary } from "../../insight/summary.ts";
 import { type PoolConfigs, type SimulationInput, simulate } from "../../sim/simulate.ts";
 import { seedOption } from "./options.ts";
+import { QueryLogFile } from "./query-log-file.ts";
 import { RecordsWriter } from "./records-file.ts";
 import { renderReport } from "./report.ts";
 import { exitCodeOf, type RunReport, reportJson } from "./run-report.ts";
@@ -22,6 +23,8 @@ export interface SimulateOptions extends ColourChoice {
   readonly seed?: number;
   /** A path, true or absent: the usual place; false: none. */
   readonly records?: string | boolean;
+  /** Where to write the run as a query log with Impala's columns. */
+  readonly queryLog?: string;
 }
 
 /** Above so many submissions records are written only when they are asked for. */
@@ -35,6 +38,7 @@ export function registerSimulate(program: Command, surroundings: Surroundings, e
     .addOption(seedOption())
     .option("--records <file>", "where to write what happened (default: runs/NAME-SEED.jsonl)")
     .option("--no-records", "write no records")
+    .option("--query-log <file>", "write the run as Impala's query log: CSV, or JSON lines by any other name")
     .option("--json", "print one JSON document")
     .action(async (scenario: string, options: SimulateOptions, command: Command) => {
       const all = { ...options, ...command.optsWithGlobals<ColourChoice>() };
@@ -56,7 +60,8 @@ export async function simulateCommand(
 export async function simulateScenario(path: string, options: SimulateOptions): Promise<RunReport> {
   const run = await ScenarioRun.open(path, { seed: options.seed ?? null });
   const file = recordsPath(run, options.records);
-  const summary = file === null ? simulateFast(run) : simulateRecorded(run, file);
+  const log = options.queryLog === undefined ? null : new QueryLogFile(options.queryLog, run.scenario);
+  const summary = file === null && log === null ? simulateFast(run) : simulateRecorded(run, file, log);
   return run.report(summary, { mode: "virtual", records: file, fleet: null, interrupted: false });
 }
 
@@ -66,19 +71,23 @@ function simulateFast(run: ScenarioRun): RunSummary {
   return fold.finish();
 }
 
-function simulateRecorded(run: ScenarioRun, file: string): RunSummary {
+function simulateRecorded(run: ScenarioRun, file: string | null, log: QueryLogFile | null): RunSummary {
   const fold = run.newFold();
   const observer = new EventObserver(fold);
-  const records = new RecordsWriter(file, run.recordsHeader("virtual", null));
+  const records = file === null ? null : new RecordsWriter(file, run.recordsHeader("virtual", null));
+  const input = inputOf(run);
   const { endedAt } = simulate({
-    ...inputOf(run),
+    ...input,
+    workload: log === null ? input.workload : log.watching(input.workload),
     emit: (event) => {
       observer.add(event);
-      records.add(event);
+      records?.add(event);
+      log?.add(event);
     },
   });
   observer.end(endedAt);
-  records.close(endedAt);
+  records?.close(endedAt);
+  log?.close();
   return fold.finish();
 }
 

@@ -87,7 +87,7 @@ export function demandOf(log: QueryLog, options: DemandOptions): Demand {
       if (reason !== null) count(leftOut, reason);
       return reason === null;
     })
-    .sort((a, b) => arrivalOf(a) - arrivalOf(b) || a.line - b.line);
+    .sort((a, b) => arrivalOf(a) - arrivalOf(b) || turnOf(a) - turnOf(b) || a.line - b.line);
   const classes = classNamesOf(usable, own);
   const attempts = attemptsOf(usable, own);
   const firsts = usable.map((_, i) => i).filter((i) => attempts.first[i] === i);
@@ -122,6 +122,17 @@ export function demandOf(log: QueryLog, options: DemandOptions): Demand {
     allRows: usable,
     allClasses: classes,
   };
+}
+
+/**
+ * Who arrived at one moment stood in this order, as far as a log can tell: first come, first served. Who was
+ * admitted at once came before whoever waited, these in the order of their admissions, and who found the queue
+ * full came last.
+ */
+function turnOf(q: LoggedQuery): number {
+  if (q.outcome === "rejected") return Number.MAX_VALUE;
+  if (q.outcome === "timedOut" || q.outcome === "cancelledInQueue") return Number.MAX_SAFE_INTEGER;
+  return waitOf(q) ?? 0;
 }
 
 /** A timer may be read a moment early; more than a millisecond below nothing is damage. */
