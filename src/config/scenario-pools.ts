@@ -1,12 +1,10 @@
 /**
  * The pools of a scenario as they stand when the run begins: files or flags, groups of its users.
  */
-import { parseAllocationFile } from "./allocation-file.ts";
 import { ConfigError } from "./config-error.ts";
 import { type ImpalaFlags, parseFlags } from "./impala-flags.ts";
-import { DEFAULT_SETTINGS, openPoolDirectory, PoolDirectory } from "./pool-directory.ts";
+import { openPoolDirectory, type PoolDirectory } from "./pool-directory.ts";
 import type { Scenario } from "./scenario.ts";
-import { parseSiteFile } from "./site-file.ts";
 import { injectedGroups, type UserGroups } from "./user-groups.ts";
 
 /** Throws ConfigError for a flag of the wrong type. */
@@ -21,26 +19,6 @@ export function openPools(scenario: Scenario, flags: ImpalaFlags): PoolDirectory
       ? { fairScheduler: pools.fairScheduler, llamaSite: pools.llamaSite }
       : { fairScheduler: null, llamaSite: null };
   return openPoolDirectory(paths, poolSettings(scenario, flags));
-}
-
-/** The pools of a run that was recorded, from the texts its records carry. */
-export function poolsFromTexts(
-  scenario: Scenario,
-  flags: ImpalaFlags,
-  texts: { readonly fairScheduler: NamedText | null; readonly llamaSite: NamedText | null },
-): PoolDirectory {
-  const { fairScheduler, llamaSite } = texts;
-  return new PoolDirectory({
-    ...DEFAULT_SETTINGS,
-    ...poolSettings(scenario, flags),
-    allocation: fairScheduler === null ? null : parseAllocationFile(fairScheduler.text, fairScheduler.path),
-    site: llamaSite === null ? null : parseSiteFile(llamaSite.text, llamaSite.path),
-  });
-}
-
-export interface NamedText {
-  readonly path: string;
-  readonly text: string;
 }
 
 /** The pools after a fault of kind `configChanges`: a file that it does not name stays. */

@@ -13,9 +13,14 @@ export type Message = "admit-query" | "get-query-status" | "release-query" | "ca
 
 /** What the service keeps for a query that was submitted to it, until it forgets it. */
 interface State {
-  /** Decided for good, and the coordinator has not been told yet. */
-  done: boolean;
   released: boolean;
+}
+
+export interface Handing {
+  /** How often the coordinator takes an answered message for a network error (duplicates are ignored). */
+  readonly errorRate: number;
+  /** Unpacked before anything else, which the service doesn't do while it is short of memory (REJ-C4). */
+  readonly isCompressed: boolean;
 }
 
 export class AdmissionService {
@@ -24,6 +29,7 @@ export class AdmissionService {
   private states = new Map<string, State>();
   private readonly cluster: Cluster;
   private readonly maxRetryMs: number;
+  private memory = { usage: 0, limit: Number.POSITIVE_INFINITY };
   private readonly unanswered = new Set<string>();
   private readonly lossRates = new Map<string, number>();
   private readonly versions = new Map<string, number>();
@@ -52,6 +58,11 @@ export class AdmissionService {
     return rate > 0 && this.chance() < rate;
   }
 
+  setMemory(usage: number, limit: number): void {
+    this.memory = { usage, limit };
+    this.cluster.setServiceMemory(usage, limit);
+  }
+
   stop(): void {
     this.cluster.stopService();
     this.states = new Map();
@@ -64,25 +75,20 @@ export class AdmissionService {
     return this.unanswered.has(query.id);
   }
 
-  /** `errorRate`: how often the coordinator takes an answered message for a network error (duplicates are ignored). */
-  admit(query: Query, errorRate: number): void {
+  admit(query: Query, handing: Handing): void {
     this.unanswered.add(query.id);
-    this.tryAdmit(query, errorRate, this.cluster.time.now, 0);
+    this.tryAdmit(query, handing, this.cluster.time.now, 0);
   }
 
-  private tryAdmit(query: Query, errorRate: number, since: number, retries: number): void {
+  private tryAdmit(query: Query, handing: Handing, since: number, retries: number): void {
     if (query.gone) {
       this.answered(query);
       return;
     }
     const { time } = this.cluster;
     const reached = this.cluster.serviceIsServing() && !this.isLost("admit-query");
-    if (reached && !this.states.has(query.id)) {
-      this.states.set(query.id, { done: false, released: false });
-      this.highWaterMark = Math.max(this.highWaterMark, this.states.size);
-      this.cluster.submit(query);
-    }
-    if (reached && !(errorRate > 0 && this.chance() < errorRate)) {
+    if (reached && !this.states.has(query.id)) this.take(query, handing);
+    if (reached && !(handing.errorRate > 0 && this.chance() < handing.errorRate)) {
       this.unanswered.delete(query.id);
       this.poll(query);
       return;
@@ -98,7 +104,21 @@ export class AdmissionService {
       return;
     }
     const pause = STATUS_RETRY_MS * ((retries + 1) * this.chance() + 1);
-    time.at(time.now + Math.ceil(pause), () => this.tryAdmit(query, errorRate, since, retries + 1));
+    time.at(time.now + Math.ceil(pause), () => this.tryAdmit(query, handing, since, retries + 1));
+  }
+
+  private take(query: Query, { isCompressed }: Handing): void {
+    const { usage, limit } = this.memory;
+    if (isCompressed && usage > limit) {
+      const said = `Admission rejected due to memory pressure in admissiond. Current usage: ${usage} bytes, limit: ${limit} bytes`;
+      // Nobody has looked for a pool yet.
+      this.cluster.end(query, "rejected", `Rejected query from pool N/A: ${said}`);
+      this.cluster.leave(query);
+      return;
+    }
+    this.states.set(query.id, { released: false });
+    this.highWaterMark = Math.max(this.highWaterMark, this.states.size);
+    this.cluster.submit(query);
   }
 
   // ---- GetQueryStatus --------------------------------------------------------------------------------------------

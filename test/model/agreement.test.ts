@@ -1,8 +1,7 @@
 /** Model and core on a few hundred random stories; `npm run fuzz` plays tens of thousands. */
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { play } from "./play.ts";
-import { stories } from "./story.ts";
+import { play, stories } from "./sequences.ts";
 
 test("model and core agree on every step of random stories", () => {
   let told = 0;

@@ -4,8 +4,7 @@
  */
 import { parseArgs } from "node:util";
 import fc from "fast-check";
-import { play } from "./play.ts";
-import { stories } from "./story.ts";
+import { play, stories } from "./sequences.ts";
 
 const { values } = parseArgs({
   options: {

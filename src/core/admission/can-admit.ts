@@ -8,7 +8,7 @@
  * Equality admits everywhere: only strictly over a limit waits.
  */
 import { DEFAULT_GROUP, EMPTY_GROUP } from "../cluster/backend.ts";
-import type { Schedule, ScheduledBackend } from "../cluster/schedule.ts";
+import type { Schedule } from "../cluster/schedule.ts";
 import { DEFAULT_POOL, type PoolConfig } from "../pool-config.ts";
 import { type Bytes, isUnlimited } from "../units.ts";
 import type { MemoryToAdmit } from "./memory-to-admit.ts";
@@ -70,22 +70,15 @@ const slotsMissing = (check: AdmitCheck): QueueReason | null =>
   isSlotExempt(check.schedule.group, check.pool.name) ? null : slotsTaken(check);
 
 export function slotsTaken({ hosts, schedule }: AdmitCheck): QueueReason | null {
-  const full = firstBackendWithoutSlots(schedule, hosts);
-  return full === null ? null : slotReason(full, hosts);
-}
-
-function firstBackendWithoutSlots(schedule: Schedule, hosts: HostsView): ScheduledBackend | null {
-  for (const b of schedule.backends) if (hosts.slotsInUseOn(b.desc.address) + b.slots > b.desc.admissionSlots) return b;
+  const { backends } = schedule;
+  for (let i = 0; i < backends.length; i++) {
+    const { desc, slots: needed } = backends[i]!;
+    const inUse = hosts.slotsInUseOn(desc.address, i);
+    if (inUse + needed > desc.admissionSlots)
+      return { rule: "ADM-3", host: desc.address, needed, inUse, slots: desc.admissionSlots };
+  }
   return null;
 }
-
-const slotReason = (b: ScheduledBackend, hosts: HostsView): QueueReason => ({
-  rule: "ADM-3",
-  host: b.desc.address,
-  needed: b.slots,
-  inUse: hosts.slotsInUseOn(b.desc.address),
-  slots: b.desc.admissionSlots,
-});
 
 /** ADM-4; an unlimited pool is checked neither here nor on its hosts (T-15). */
 export function poolMemoryTaken({ pool, memory, config, stale }: AdmitCheck): QueueReason | null {
@@ -98,13 +91,15 @@ export function poolMemoryTaken({ pool, memory, config, stale }: AdmitCheck): Qu
 /** ADM-5; on the coordinator's own host the coordinator's amount is needed. */
 export function hostMemoryTaken({ hosts, schedule, memory, config, stale }: AdmitCheck): QueueReason | null {
   if (isUnlimited(config.maxMemResources)) return null;
-  for (const b of schedule.backends) {
-    const needed = b.isCoordBackend ? memory.onCoordinator : memory.perHost;
-    const limit = b.desc.admitMemLimit;
-    const reserved = hosts.memReservedOn(b.desc.address);
+  const { backends } = schedule;
+  for (let i = 0; i < backends.length; i++) {
+    const { desc, isCoordBackend } = backends[i]!;
+    const needed = isCoordBackend ? memory.onCoordinator : memory.perHost;
+    const limit = desc.admitMemLimit;
+    const reserved = hosts.memReservedOn(desc.address, i);
     if (reserved + needed <= limit) continue;
     const available = Math.max(0, limit - reserved) as Bytes;
-    return { rule: "ADM-5", host: b.desc.address, limit, needed, available, stale };
+    return { rule: "ADM-5", host: desc.address, limit, needed, available, stale };
   }
   return null;
 }

@@ -366,7 +366,7 @@ export class AdmissionController {
   #notNow(q: AdmissionQuery, plan: Plan, config: PoolConfig, fromQueue: boolean, now: Instant): void {
     const reason = whyNotNow({
       pool: q.pool.stats,
-      hosts: this.#book,
+      hosts: this.#hostsOf(plan),
       schedule: plan.schedule,
       memory: plan.memory,
       config,
@@ -377,6 +377,15 @@ export class AdmissionController {
     q.attemptReason = reason;
     if (isCoordinatorShort(reason, plan.schedule)) this.#isCoordinatorShort = true;
     if (reason.rule === "ADM-4" || reason.rule === "ADM-5") q.details = this.#detailsFor(reason, q.pool);
+  }
+
+  /** This controller's view of a plan's hosts, by number. */
+  #hostsOf(plan: Plan): HostsView {
+    const book = this.#book;
+    return {
+      memReservedOn: (_host, i) => book.effectiveReserved(plan.hosts[i]!),
+      slotsInUseOn: (_host, i) => book.effectiveSlots(plan.hosts[i]!),
+    };
   }
 
   #detailsFor(reason: QueueReason, pool: Pool): string {
@@ -698,7 +707,7 @@ export class AdmissionController {
       entries.push({ kind: "pool", pool: pool.name, host, stats: pool.stats.publish() });
     }
     this.#numMarked = 0;
-    entries.push({ kind: "hosts", host, stats: this.#book.publish() });
+    entries.push({ kind: "hosts", host, stats: this.#book.publish(this.#changes) });
     return entries;
   }
 
@@ -870,7 +879,7 @@ export class AdmissionController {
     if (plan.config !== config) plan.workOut(config);
     const failing = allThatFails({
       pool: view?.pool ?? q.pool.stats,
-      hosts: view?.hosts ?? this.#book,
+      hosts: view?.hosts ?? this.#hostsOf(plan),
       schedule: plan.schedule,
       memory: plan.memory,
       config,

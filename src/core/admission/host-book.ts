@@ -16,7 +16,6 @@ import type { BackendDescriptor } from "../cluster/backend.ts";
 import type { ExecutorGroup } from "../cluster/executor-group.ts";
 import type { HostFigures } from "../statestore/topic.ts";
 import { HeadroomTree } from "./headroom-tree.ts";
-import type { HostsView } from "./views.ts";
 
 export type HostId = number;
 
@@ -70,7 +69,7 @@ interface RemoteFigures {
 
 const NO_HOSTS: readonly string[] = [];
 
-export class HostBook implements HostsView {
+export class HostBook {
   readonly #ids = new Map<string, HostId>();
   #addresses: string[] = [];
   /** The address list as published; a new one only when a host was added. */
@@ -91,8 +90,12 @@ export class HostBook implements HostsView {
   #ledgers: GroupLedger[] = [];
   readonly #ledgerOf: (GroupLedger | null)[] = [];
   #leafOf = new Int32Array(16);
-  /** Figures that the trees stand on have changed since they were measured. */
-  #isStale = false;
+  /** Hosts whose published figures have changed since the last `settle`, each once. */
+  readonly #moved: HostId[] = [];
+  #hasMoved = new Uint8Array(16);
+  /** What was published last, and at which count of changes. */
+  #lastFigures: HostFigures | null = null;
+  #lastFiguresAt = -1;
   #lastList: readonly string[] | null = null;
   #lastIds = new Int32Array(0);
 
@@ -218,6 +221,15 @@ export class HostBook implements HostsView {
     }
   }
 
+  #measureHost(h: HostId): void {
+    const ledger = this.#ledgerOf[h];
+    if (!ledger) return;
+    const i = this.#leafOf[h]!;
+    ledger.reservedRoom.set(i, ledger.memLimits[i]! - this.memReserved[h]!);
+    ledger.admittedRoom.set(i, this.#admittedRoom(ledger, i, h));
+    ledger.slotRoom.set(i, this.#slotRoom(ledger, i, h));
+  }
+
   #measure(ledger: GroupLedger): void {
     ledger.hosts.forEach((h, i) => {
       ledger.reservedRoom.put(i, ledger.memLimits[i]! - this.memReserved[h]!);
@@ -234,9 +246,10 @@ export class HostBook implements HostsView {
   /** `STAT:` of another controller: overwrites host by host; hosts missing from the list are kept (T-38). */
   mergeRemote(controller: string, figures: HostFigures): void {
     const remote = this.#remoteOf(controller, figures.hosts);
-    this.#isStale = true;
     for (let i = 0; i < figures.hosts.length; i++) {
       const h = remote.ids[i]!;
+      if (remote.mem[h] === figures.memAdmitted[i] && remote.slots[h] === figures.slotsInUse[i]) continue;
+      this.#move(h);
       this.remoteMem[h] = this.remoteMem[h]! + figures.memAdmitted[i]! - remote.mem[h]!;
       this.remoteSlots[h] = this.remoteSlots[h]! + figures.slotsInUse[i]! - remote.slots[h]!;
       remote.mem[h] = figures.memAdmitted[i]!;
@@ -247,8 +260,9 @@ export class HostBook implements HostsView {
   forgetRemote(controller: string): void {
     const remote = this.#remote.get(controller);
     if (remote === undefined) return;
-    this.#isStale = true;
     for (let h = 0; h < remote.mem.length && h < this.size; h++) {
+      if (remote.mem[h] === 0 && remote.slots[h] === 0) continue;
+      this.#move(h);
       this.remoteMem[h] = this.remoteMem[h]! - remote.mem[h]!;
       this.remoteSlots[h] = this.remoteSlots[h]! - remote.slots[h]!;
     }
@@ -273,14 +287,14 @@ export class HostBook implements HostsView {
   /** One pool's published reservation on a host changes from `before` to `after`; null: no entry. */
   changeReserved(address: string, before: number | null, after: number | null): void {
     const h = this.host(address);
-    this.#isStale = true;
+    this.#move(h);
     this.#reservedSum[h] = this.#reservedSum[h]! + (after ?? 0) - (before ?? 0);
     this.#reservedPools[h] = this.#reservedPools[h]! + (after === null ? 0 : 1) - (before === null ? 0 : 1);
   }
 
   /** The same by number; NaN: no entry. A deletion that is told of takes the host's figure with it. */
   changeReservedOn(h: HostId, before: number, after: number, isTold: boolean): void {
-    this.#isStale = true;
+    this.#move(h);
     const had = !Number.isNaN(before);
     const has = !Number.isNaN(after);
     this.#reservedSum[h] = this.#reservedSum[h]! + (has ? after : 0) - (had ? before : 0);
@@ -299,26 +313,48 @@ export class HostBook implements HostsView {
 
   /** After an update: hosts in the sum take it, explicitly deleted ones without one fall to 0, others keep theirs. */
   settle(deleted: ReadonlySet<string>): void {
-    if (!this.#isStale && deleted.size === 0) return;
-    this.#isStale = false;
-    for (let h = 0; h < this.size; h++)
+    for (const address of deleted) this.#move(this.host(address));
+    for (const h of this.#moved)
       if (this.#reservedPools[h]! > 0) this.memReserved[h] = this.#reservedSum[h]!;
       else if (deleted.has(this.address(h))) this.memReserved[h] = 0;
-    for (const ledger of this.#ledgers) this.#measure(ledger);
+    const isMost = this.#moved.length * 8 > this.size;
+    if (isMost) for (const ledger of this.#ledgers) this.#measure(ledger);
+    for (const h of this.#moved) {
+      if (!isMost) this.#measureHost(h);
+      this.#hasMoved[h] = 0;
+    }
+    this.#moved.length = 0;
   }
 
-  /** `STAT:` of this controller: the whole map, as it is now (admission 7.2). */
-  publish(): HostFigures {
+  #move(h: HostId): void {
+    if (this.#hasMoved[h] === 1) return;
+    this.#hasMoved[h] = 1;
+    this.#moved.push(h);
+  }
+
+  /**
+   * `STAT:` of this controller: the whole map, as it is now (admission 7.2). The same object as long as
+   * `changes`, the controller's count of what moved, stays the same.
+   */
+  publish(changes: number): HostFigures {
+    if (this.#lastFigures === null || this.#lastFiguresAt !== changes) this.#lastFigures = this.#copyFigures();
+    this.#lastFiguresAt = changes;
+    return this.#lastFigures;
+  }
+
+  #copyFigures(): HostFigures {
     const n = this.size;
     if (this.#published.length !== n) this.#published = this.#addresses.slice();
-    const memAdmitted = new Float64Array(n);
-    const numAdmitted = new Float64Array(n);
-    const slotsInUse = new Float64Array(n);
-    for (let h = 0; h < n; h++) {
-      memAdmitted[h] = this.admittedBySelf(h);
-      numAdmitted[h] = this.numAdmittedBySelf(h);
-      slotsInUse[h] = this.slotsBySelf(h);
-    }
+    const memAdmitted = this.memAdmitted.slice(0, n);
+    const numAdmitted = this.numAdmitted.slice(0, n);
+    const slotsInUse = this.slotsInUse.slice(0, n);
+    for (const { hosts, mem, num, slots } of this.#ledgers)
+      for (let i = 0; i < hosts.length; i++) {
+        const h = hosts[i]!;
+        memAdmitted[h] = memAdmitted[h]! + mem;
+        numAdmitted[h] = numAdmitted[h]! + num;
+        slotsInUse[h] = slotsInUse[h]! + slots;
+      }
     return { hosts: this.#published, memReserved: this.memReserved.slice(0, n), memAdmitted, numAdmitted, slotsInUse };
   }
 
@@ -334,6 +370,9 @@ export class HostBook implements HostsView {
     const pools = new Int32Array(room);
     pools.set(this.#reservedPools);
     this.#reservedPools = pools;
+    const moved = new Uint8Array(room);
+    moved.set(this.#hasMoved);
+    this.#hasMoved = moved;
     const leaves = new Int32Array(room);
     leaves.set(this.#leafOf);
     this.#leafOf = leaves;

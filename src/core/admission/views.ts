@@ -15,8 +15,11 @@ export interface PoolView {
 }
 
 export interface HostsView {
-  /** max(mem_reserved, admitted by everybody known): `hostReserved(h)` of admission 4. */
-  memReservedOn(host: string): number;
+  /**
+   * max(mem_reserved, admitted by everybody known): `hostReserved(h)` of admission 4. The host is given by its
+   * address and by its position in the schedule under check, which saves a controller the look-up.
+   */
+  memReservedOn(host: string, position: number): number;
   /** `slotsInUse(h)` of admission 4. */
-  slotsInUseOn(host: string): number;
+  slotsInUseOn(host: string, position: number): number;
 }

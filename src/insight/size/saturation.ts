@@ -6,6 +6,7 @@
  * waiting at time 0, so one run without arrivals gives the limit. 20,000 queries are right to 1 to 4 %.
  */
 import { quantile } from "../quantile.ts";
+import { CompletionHeap } from "./completion-heap.ts";
 
 export interface SaturatedPool {
   /** -1: no limit. */
@@ -19,7 +20,7 @@ export interface SaturatedPool {
  */
 export function saturatedThroughput(needs: ArrayLike<number>, holds: ArrayLike<number>, pool: SaturatedPool): number {
   const n = needs.length;
-  const running = new CompletionHeap(n);
+  const running = new CompletionHeap();
   const warm = Math.floor(n / 10);
   let used = 0;
   let now = 0;
@@ -81,68 +82,3 @@ export function splitPoints(needs: ArrayLike<number>, holds: ArrayLike<number>, 
 
 /** Median need: the unit in which memory is eased and slack is told. */
 export const medianNeed = (needs: Iterable<number>): number => quantile(needs, 0.5);
-
-/** Completion times in a binary heap; equal times in the order they were added. */
-class CompletionHeap {
-  private readonly times: Float64Array;
-  private readonly ids: Int32Array;
-  private readonly orders: Float64Array;
-  private added = 0;
-  size = 0;
-
-  constructor(capacity: number) {
-    this.times = new Float64Array(capacity + 1);
-    this.ids = new Int32Array(capacity + 1);
-    this.orders = new Float64Array(capacity + 1);
-  }
-
-  get firstTime(): number {
-    return this.times[0]!;
-  }
-
-  add(time: number, id: number): void {
-    let at = this.size++;
-    const order = this.added++;
-    while (at > 0) {
-      const parent = (at - 1) >> 1;
-      if (!this.isBefore(time, order, parent)) break;
-      this.move(parent, at);
-      at = parent;
-    }
-    this.put(at, time, id, order);
-  }
-
-  take(): number {
-    const first = this.ids[0]!;
-    const last = --this.size;
-    const time = this.times[last]!;
-    const id = this.ids[last]!;
-    const order = this.orders[last]!;
-    let at = 0;
-    for (;;) {
-      let child = 2 * at + 1;
-      if (child >= last) break;
-      if (child + 1 < last && this.isBefore(this.times[child + 1]!, this.orders[child + 1]!, child)) child++;
-      if (this.isBefore(time, order, child)) break;
-      this.move(child, at);
-      at = child;
-    }
-    this.put(at, time, id, order);
-    return first;
-  }
-
-  private isBefore(time: number, order: number, at: number): boolean {
-    const other = this.times[at]!;
-    return time < other || (time === other && order < this.orders[at]!);
-  }
-
-  private move(from: number, to: number): void {
-    this.put(to, this.times[from]!, this.ids[from]!, this.orders[from]!);
-  }
-
-  private put(at: number, time: number, id: number, order: number): void {
-    this.times[at] = time;
-    this.ids[at] = id;
-    this.orders[at] = order;
-  }
-}

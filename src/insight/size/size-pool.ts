@@ -1,0 +1,228 @@
+/**
+ * `waterhole size` from problem to report: goal, candidates, elimination, what bound, what would relieve.
+ *
+ * Who runs the jobs is the caller's business (`Evaluate`): this thread, a pool of threads, outcomes of other
+ * machines. Everything here is a function of their outcomes.
+ */
+import type { EliminationOptions } from "./elimination.ts";
+import { DEFAULT_OPTIONS, eliminate, type Goal } from "./elimination.ts";
+import { type AskedValues, candidatesOf } from "./grid.ts";
+import { type BindingShare, lossOf, type Outcome, spillShareOf } from "./outcome.ts";
+import { canAddExecutor, type Evaluate, Evaluator, type Job, type SizeProblem } from "./problem.ts";
+import { medianNeed } from "./saturation.ts";
+import { screenedOut } from "./screening.ts";
+import { configUnder, keyOf, type Setting, settingOf } from "./setting.ts";
+import { memoryText, type Relief, type SizeReport, sizeReport } from "./size-report.ts";
+import { type Window, windowsOf } from "./windows.ts";
+
+export interface SizeOptions {
+  /** null: no worse than today. */
+  readonly p95: number | null;
+  readonly loss: number;
+  /** Share of the admitted; null: no worse than today. */
+  readonly spill: number | null;
+  readonly asked: AskedValues;
+  /** Candidates at most. */
+  readonly most: number;
+  readonly oversubscribe: number;
+  readonly elimination: Partial<EliminationOptions>;
+  /** Tried as they are, instead of a grid; for tests and for those who know what they want. */
+  readonly candidates: readonly Setting[] | null;
+}
+
+export const DEFAULT_SIZE_OPTIONS: SizeOptions = {
+  p95: null,
+  loss: 0.001,
+  spill: null,
+  asked: {},
+  most: 1000,
+  oversubscribe: 1,
+  elimination: {},
+  candidates: null,
+};
+
+export async function sizePool(problem: SizeProblem, options: SizeOptions, evaluate: Evaluate): Promise<SizeReport> {
+  const local = new Evaluator(problem);
+  const day = problem.days[0]!;
+  const base = local.configOf(problem.pool);
+  const now = settingOf(base, problem.flags.queue_wait_timeout_ms);
+  const needsUnder = (s: Setting) =>
+    local
+      .needs(0)
+      .under(configUnder(base, s))
+      .map((need, kind) => (day.kinds[kind]!.pool === problem.pool ? need : null));
+  const needsNow = needsUnder(now);
+  const windows = windowsOf(day, needsNow);
+  const cached = withMemory(evaluate);
+  const goal = await goalOf(problem, now, options, cached);
+  const book = local.needs(0);
+  const candidates =
+    options.candidates ??
+    candidatesOf({
+      requests: day,
+      needs: needsNow,
+      now,
+      smallestHost: book.smallestHost,
+      allHosts: book.allHosts,
+      oversubscribe: options.oversubscribe,
+      asked: options.asked,
+      most: options.most,
+    });
+  const manyControllers = hasManyControllers(problem);
+  const elimination = await eliminate({
+    now,
+    candidates,
+    goal,
+    windows,
+    days: problem.days.map((d) => d.count),
+    manyControllers,
+    screen: (s) =>
+      screenedOut(s, { requests: day, needs: needsUnder(s), needsNow, sigma: problem.sigma, loss: goal.loss }),
+    evaluate: cached,
+    options: {
+      ...DEFAULT_OPTIONS,
+      delta: { p95: Math.max(1, goal.p95 * 0.1), loss: 0.0005 },
+      ...options.elimination,
+    },
+  });
+  const worst = windows.at(-2) ?? windows[0]!;
+  const shown = [elimination.now, ...elimination.finalists].map((f) => f.setting);
+  const bindings = await bindingsOf(shown, worst, cached);
+  const chosen = elimination.cheapest?.setting ?? null;
+  const step = medianNeed(needsNow.filter((n) => n !== null).map((n) => n.cluster));
+  const relief = [
+    ...(await reliefOf("now", now, worst, problem, step, cached)),
+    ...(chosen === null || keyOf(chosen) === keyOf(now)
+      ? []
+      : await reliefOf("chosen", chosen, worst, problem, step, cached)),
+  ];
+  return sizeReport({
+    pool: problem.pool,
+    goal,
+    elimination,
+    bindings,
+    relief,
+    assumptions: assumptionsOf(problem, shown, worst, manyControllers),
+  });
+}
+
+/** Outcomes once known are not run again: today's setting serves goal, days and relief. */
+function withMemory(evaluate: Evaluate): Evaluate {
+  const known = new Map<string, Outcome>();
+  const keyed = (j: Job): string =>
+    JSON.stringify([j.engine, j.day, j.from, j.to, j.ease, j.binding, keyOf(j.setting)]);
+  return async (jobs) => {
+    const missing = [...new Map(jobs.map((j) => [keyed(j), j])).values()].filter((j) => !known.has(keyed(j)));
+    if (missing.length > 0) {
+      const done = await evaluate(missing);
+      missing.forEach((j, i) => {
+        known.set(keyed(j), done[i]!);
+      });
+    }
+    return jobs.map((j) => known.get(keyed(j))!);
+  };
+}
+
+const LEAST_TARGET = 1000;
+const LEAST_SPILL = 0.001;
+
+/** Unless asked for: waits and spills no worse than today's, but a second and a thousandth are always good enough. */
+async function goalOf(problem: SizeProblem, now: Setting, options: SizeOptions, evaluate: Evaluate): Promise<Goal> {
+  const { p95, spill, loss } = options;
+  if (p95 !== null && spill !== null) return { p95, loss, spill };
+  const to = problem.days[0]!.count;
+  const [o] = await evaluate([{ engine: "rules", day: 0, from: 0, to, setting: now }]);
+  return {
+    p95: p95 ?? Math.max(LEAST_TARGET, o!.p95),
+    loss,
+    spill: spill ?? Math.max(LEAST_SPILL, spillShareOf(o!)),
+  };
+}
+
+function hasManyControllers(problem: SizeProblem): boolean {
+  const { cluster } = problem.scenario;
+  return cluster.admission === "distributed" && cluster.coordinators.reduce((n, c) => n + c.count, 0) > 1;
+}
+
+async function bindingsOf(
+  settings: readonly Setting[],
+  window: Window,
+  evaluate: Evaluate,
+): Promise<Map<string, readonly BindingShare[]>> {
+  const jobs = settings.map(
+    (setting): Job => ({ engine: "rules", day: 0, from: window.from, to: window.to, setting, binding: true }),
+  );
+  const outcomes = await evaluate(jobs);
+  return new Map(settings.map((s, i) => [keyOf(s), outcomes[i]!.binding ?? []]));
+}
+
+async function reliefOf(
+  of: Relief["of"],
+  setting: Setting,
+  window: Window,
+  problem: SizeProblem,
+  step: number,
+  evaluate: Evaluate,
+): Promise<Relief[]> {
+  const job = (changed: Setting, ease?: Job["ease"]): Job => ({
+    engine: "rules",
+    day: 0,
+    from: window.from,
+    to: window.to,
+    setting: changed,
+    ...(ease === undefined ? {} : { ease }),
+  });
+  const tries: { limit: Relief["limit"]; step: string; job: Job }[] = [];
+  if (setting.maxMem >= 0)
+    tries.push({
+      limit: "memory",
+      step: `${memoryText(step)} more memory`,
+      job: job({ ...setting, maxMem: setting.maxMem + step }),
+    });
+  if (setting.maxRunning >= 0)
+    tries.push({
+      limit: "running",
+      step: "one more running",
+      job: job({ ...setting, maxRunning: setting.maxRunning + 1 }),
+    });
+  tries.push({
+    limit: "queue",
+    step: "a queue twice as long",
+    job: job({ ...setting, maxQueued: setting.maxQueued * 2 }),
+  });
+  tries.push({ limit: "slots", step: "one more slot on every host", job: job(setting, "slots") });
+  if (canAddExecutor(problem.scenario))
+    tries.push({ limit: "executors", step: "one more executor", job: job(setting, "executors") });
+  const [before, ...after] = await evaluate([job(setting), ...tries.map((t) => t.job)]);
+  return tries.map((t, i) => reliefRow(of, t.limit, t.step, before!, after[i]!));
+}
+
+function reliefRow(of: Relief["of"], limit: Relief["limit"], step: string, before: Outcome, after: Outcome): Relief {
+  const finite = (n: number): number | null => (Number.isFinite(n) ? n : null);
+  const shorter = after.p95 < before.p95 * 0.99 - 1;
+  const fewer = lossOf(after) < lossOf(before) * 0.99;
+  const worse = after.p95 > before.p95 * 1.01 + 1;
+  return {
+    of,
+    limit,
+    step,
+    p95Ms: finite(after.p95),
+    p95Before: finite(before.p95),
+    loss: lossOf(after),
+    lossBefore: lossOf(before),
+    helps: (shorter || fewer) && !worse,
+  };
+}
+
+function assumptionsOf(problem: SizeProblem, shown: readonly Setting[], worst: Window, many: boolean): string[] {
+  const usesSigma = shown.some((s) => s.maxQueryMem !== shown[0]!.maxQueryMem);
+  return [
+    "holds do not change with load",
+    problem.days.length === 1
+      ? "one day: the numbers are exact for it, and say nothing of others"
+      : `${problem.days.length} simulated days`,
+    `binding and relief are those of the busiest part (${worst.name})`,
+    ...(usesSigma ? [`a query that spills takes 1 + ${problem.sigma} (peak / limit - 1) times as long`] : []),
+    ...(many ? ["several controllers: over-admission is in the numbers"] : []),
+  ];
+}
