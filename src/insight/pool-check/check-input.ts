@@ -52,6 +52,8 @@ export interface TrafficClass {
   readonly user: string;
   /** REQUEST_POOL, empty for none. */
   readonly requestedPool: string;
+  /** Where it ran, from a log; null: placement by today's rules tells. */
+  readonly landedPool: string | null;
   readonly count: number;
   /** Planner's estimates. */
   readonly perHostEstimate: number;

@@ -206,7 +206,7 @@ function wrongPool(context: CheckContext): readonly Finding[] {
   for (const c of classes) {
     const pool = landingOf(c, context);
     if (pool === null) continue;
-    const asked = c.requestedPool === pool || `root.${c.requestedPool}` === pool;
+    const asked = c.landedPool === null && (c.requestedPool === pool || `root.${c.requestedPool}` === pool);
     if (!directory.isDeclared(pool) || (pool === fallback && !asked)) stray.set(pool, (stray.get(pool) ?? 0) + c.count);
   }
   return [...stray]
@@ -215,7 +215,7 @@ function wrongPool(context: CheckContext): readonly Finding[] {
       finding("W08", {
         at: { file: allocation.file, line: allocation.root.at.line, column: allocation.root.at.column },
         pool,
-        found: `${((100 * count) / total).toFixed(1)} % of the traffic lands in ${pool}${directory.isDeclared(pool) ? " without having asked for it" : ", which is not declared"}`,
+        found: `${((100 * count) / total).toFixed(1)} % of the traffic lands in ${pool}${directory.isDeclared(pool) ? " where placement puts queries that ask for no pool" : ", which is not declared"}`,
         effect: "Limits that were meant for these queries do not apply to them.",
         remedy: "Set REQUEST_POOL in the clients; see P01 and P05.",
       }),

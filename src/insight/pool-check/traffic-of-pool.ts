@@ -7,6 +7,7 @@ import type { TrafficClass } from "./check-input.ts";
 
 /** Where a class lands; null when it is refused. */
 export function landingOf(c: TrafficClass, { directory }: CheckContext): string | null {
+  if (c.landedPool !== null) return c.landedPool;
   if (directory === null) return DEFAULT_POOL;
   const found = directory.resolve(c.requestedPool, c.user);
   return found.kind === "resolved" ? found.pool : null;

@@ -6,6 +6,7 @@
  */
 import { Command, CommanderError } from "commander";
 import { ConfigError, placeText, SeveralConfigErrors } from "../../config/config-error.ts";
+import { registerCheck } from "./check-command.ts";
 import { registerImport } from "./import-command.ts";
 import { programVersion } from "./program-version.ts";
 import { registerSimulate } from "./simulate-command.ts";
@@ -42,6 +43,7 @@ function newProgram(surroundings: Surroundings, exit: (code: number) => void): C
   program.setOptionValue("color", undefined);
   registerSimulate(program, surroundings, exit);
   registerImport(program, surroundings, exit);
+  registerCheck(program, surroundings, exit);
   for (const command of program.commands) command.exitOverride().copyInheritedSettings(program);
   return program;
 }

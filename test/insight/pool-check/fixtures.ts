@@ -68,6 +68,7 @@ const trafficClass = (some: Partial<TrafficClass>): TrafficClass => ({
   name: "tile",
   user: "ana",
   requestedPool: "a",
+  landedPool: null,
   count: 100,
   perHostEstimate: 1.5 * GiB,
   coordinatorEstimate: 100 * 1024 ** 2,
