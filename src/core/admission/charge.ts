@@ -38,6 +38,7 @@ export function releaseRest(q: AdmissionQuery, book: HostBook): void {
     ledger.mem -= q.memory!.perHost;
     ledger.num -= 1;
     ledger.slots -= schedule.executorSlots;
+    invariant(ledger.num >= 0 && ledger.mem >= 0 && ledger.slots >= 0, "a group gives back what it was charged");
     if (!isReleased(q, plan.coordinatorIndex)) addCoordinatorShare(q, book, -1);
   }
   q.heldBackends = 0;

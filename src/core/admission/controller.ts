@@ -16,17 +16,19 @@ import { EMPTY_MEMBERSHIP, type Membership } from "../cluster/membership.ts";
 import type { AdmissionPath } from "../events.ts";
 import type { PoolConfig } from "../pool-config.ts";
 import { RequestError } from "../request-error.ts";
-import type { ReservedColumn, TopicEntry, TopicUpdate } from "../statestore/topic.ts";
+import type { TopicEntry, TopicUpdate } from "../statestore/topic.ts";
 import type { Instant, Millis } from "../units.ts";
 import { allThatFails, isCoordinatorShort, whyNotNow } from "./can-admit.ts";
 import { chargeBackends, heldBytes, isReleased, releaseOne, releaseRest } from "./charge.ts";
 import type { ControllerOptions } from "./controller-options.ts";
 import { type Attempt, type DequeueSink, dequeuePass, type PassHost } from "./dequeue-pass.ts";
 import { Fifo } from "./fifo.ts";
+import { GroupGauges } from "./group-gauges.ts";
 import { HostBook } from "./host-book.ts";
 import type { GroupGauge, Plan } from "./plan.ts";
 import { type NoPlan, PlanBook } from "./plan-book.ts";
-import { Pool } from "./pool.ts";
+import type { Pool } from "./pool.ts";
+import { PoolRegistry } from "./pool-registry.ts";
 import { type BackendUsage, MAX_TRIVIAL_RUNNING } from "./pool-stats.ts";
 import { AdmissionQuery } from "./query.ts";
 import { hasQuotas, quotaReason } from "./quotas.ts";
@@ -34,7 +36,7 @@ import { type QueueReason, type RejectReason, type StaleAge, sameReason } from "
 import { isQueueFull, queueFull, rejectForPool } from "./reject.ts";
 import type { AdmissionRequest } from "./request.ts";
 import { detailsFor } from "./top-consumers.ts";
-import { UserLoads } from "./user-loads.ts";
+import { TopicExchange } from "./topic-exchange.ts";
 import type { HostsView, PoolView } from "./views.ts";
 
 /** Every check that fails for one group, and whether the group refuses the query for good. */
@@ -48,8 +50,6 @@ export type Checks =
   | { readonly kind: "groups"; readonly groups: readonly GroupChecks[] }
   | { readonly kind: "nowhere"; readonly reason: QueueReason | RejectReason };
 
-const NOBODY: Set<string> = new Set();
-const NO_COLUMNS: readonly ReservedColumn[] = [];
 const NO_EXECUTORS: QueueReason = { rule: "NO-EXECUTORS" };
 const NO_COORDINATOR: QueueReason = { rule: "NO-COORDINATOR" };
 const NO_BACKENDS: RejectReason = {
@@ -60,28 +60,20 @@ const NO_BACKENDS: RejectReason = {
 export class AdmissionController {
   readonly options: ControllerOptions;
   readonly #book = new HostBook();
-  readonly #pools = new Map<string, Pool>();
-  /** In the order of `options.poolOrder`: the order of a pass and of an update. */
-  readonly #poolsInOrder: Pool[] = [];
-  readonly #gauges = new Map<string, GroupGauge>();
+  readonly #pools: PoolRegistry;
+  readonly #topic: TopicExchange;
+  readonly #gauges = new GroupGauges();
   /** Everything submitted and not yet over, by id, unless `keepsIds` is off. */
   readonly #known = new Map<string, AdmissionQuery>();
   #numKnown = 0;
   readonly #running = new Map<string, Fifo>();
-  readonly #rootLoads = new UserLoads();
   readonly #passHost: PassHost;
 
   #membership: Membership = EMPTY_MEMBERSHIP;
   #plans: PlanBook;
-  /** -1: none ever came. */
-  #lastUpdate = -1;
   #isPassDue = true;
-  #numMarked = 0;
   /** Grows whenever an attempt from a queue could end differently than the one before. */
   #changes = 0;
-  /** Some entry told of heavy queries; until then there is nothing to look through for details. */
-  #knowsConsumers = false;
-  #lastPool: Pool | null = null;
   #lastRunning: Fifo | null = null;
   #lastRunningOf = "";
   #isCoordinatorShort = false;
@@ -92,6 +84,8 @@ export class AdmissionController {
 
   constructor(options: ControllerOptions) {
     this.options = options;
+    this.#pools = new PoolRegistry(options.poolOrder);
+    this.#topic = new TopicExchange(options.hostId, this.#pools, this.#book);
     this.#plans = this.#newPlanBook();
     this.#passHost = this.#passHostOfThis();
   }
@@ -111,30 +105,15 @@ export class AdmissionController {
     invariant(membership.version > this.#membership.version, "membership versions only grow");
     this.#membership = membership;
     this.#book.setGroups(membership.groups);
-    this.#updateGauges();
+    this.#gauges.update(membership, this.#book);
     this.#plans = this.#newPlanBook();
     this.#changes++;
     return this.options.mode === "global" ? this.#releaseOrphans() : [];
   }
 
-  /** A new group's gauge starts at its busiest host: queries of an earlier group of that name may linger. */
-  #updateGauges(): void {
-    const present = new Set(this.#membership.groups.map((g) => g.name));
-    for (const [name, gauge] of this.#gauges) {
-      if (present.has(name)) continue;
-      gauge.isLive = false;
-      this.#gauges.delete(name);
-    }
-    for (const group of this.#membership.groups) {
-      if (this.#gauges.has(group.name)) continue;
-      const loads = group.executors.map((e) => this.#book.numAdmittedBySelf(this.#book.host(e.address)));
-      this.#gauges.set(group.name, { value: loads.reduce((a, b) => Math.max(a, b), 0), isLive: true });
-    }
-  }
-
   #newPlanBook(): PlanBook {
     const { clampQueryMemLimitBackendMemLimit, useDedicatedCoordinatorEstimates } = this.options.flags;
-    return new PlanBook(this.#membership, this.#book, this.#gauges, {
+    return new PlanBook(this.#membership, this.#book, this.#gauges.byName, {
       clampToHosts: clampQueryMemLimitBackendMemLimit,
       dedicatedEstimates: useDedicatedCoordinatorEstimates,
     });
@@ -192,7 +171,7 @@ export class AdmissionController {
       throw new RequestError(
         `query ${request.queryId}: Cannot submit the same query for admission multiple times. Give every submission an id of its own.`,
       );
-    const pool = this.#poolFor(request.pool);
+    const pool = this.#pools.get(request.pool);
     if (pool.config !== config) {
       pool.config = config;
       this.#changes++;
@@ -305,7 +284,7 @@ export class AdmissionController {
       config,
       rootConfig: q.rootConfig,
       poolLoad: q.pool.stats.aggLoads.get(user),
-      rootLoad: this.#rootLoads.get(user),
+      rootLoad: this.#topic.rootLoads.get(user),
     });
   }
 
@@ -389,7 +368,7 @@ export class AdmissionController {
   }
 
   #detailsFor(reason: QueueReason, pool: Pool): string {
-    return this.#knowsConsumers ? detailsFor(reason, pool.stats, this.#poolsInOrder, this.options.hostId) : "";
+    return this.#topic.knowsConsumers ? detailsFor(reason, pool.stats, this.#pools.inOrder, this.options.hostId) : "";
   }
 
   // ---- admitting and queueing
@@ -405,10 +384,10 @@ export class AdmissionController {
     chargeBackends(q, this.#book);
     pool.stats.admit(plan.memory.cluster, q.isTrivial);
     if (q.tracksUser && path !== "fromQueue") pool.stats.countUser(q.request.user);
-    this.#mark(pool);
+    this.#pools.mark(pool);
     this.#changes++;
     if (plan.gauge !== null) q.groupLoad = ++plan.gauge.value;
-    q.timeSinceUpdate = now - Math.max(0, this.#lastUpdate);
+    q.timeSinceUpdate = now - Math.max(0, this.#topic.lastUpdate);
     q.staleAge = this.staleAge(now);
     this.#runningOf(q.request.coordinator).push(q);
   }
@@ -463,7 +442,7 @@ export class AdmissionController {
       get hasExecutorGroups() {
         return self.#membership.groups.length > 0 || self.options.repaired;
       },
-      pools: this.#poolsInOrder,
+      pools: this.#pools.inOrder,
       attemptFromQueue: (q, pool, config, now) => this.#attemptFromQueue(q, pool, config, now),
       tooManyRunning: (pool, config, now) => ({
         rule: "ADM-2",
@@ -476,7 +455,7 @@ export class AdmissionController {
       rejectFromQueue: (q, now) => this.#rejectFromQueue(q, now),
       dropCancelled: (q, now) => this.#leave(q, "cancelled", now),
       noteFailure: (q, reason) => this.#noteFailure(q, reason),
-      mark: (pool) => this.#mark(pool),
+      mark: (pool) => this.#pools.mark(pool),
     };
   }
 
@@ -533,7 +512,7 @@ export class AdmissionController {
     if (q.isSettled) return;
     q.isSettled = true;
     q.waited = (now - q.queuedAt) as Millis;
-    this.#mark(q.pool);
+    this.#pools.mark(q.pool);
     q.pool.stats.countWait(q.waited);
   }
 
@@ -631,7 +610,7 @@ export class AdmissionController {
 
   #released(q: AdmissionQuery, bytes: number): number {
     q.pool.stats.releaseMem(bytes);
-    this.#mark(q.pool);
+    this.#pools.mark(q.pool);
     this.#isPassDue = true;
     this.#changes++;
     return bytes;
@@ -649,22 +628,13 @@ export class AdmissionController {
     q.peak = peak;
     pool.stats.releaseQuery(peak, q.isTrivial);
     if (q.tracksUser) pool.stats.uncountUser(q.request.user);
-    this.#lowerGauge(q);
+    this.#gauges.lower(q.plan!);
     this.#runningOf(q.request.coordinator).remove(q);
     this.#forget(q);
-    this.#mark(pool);
+    this.#pools.mark(pool);
     this.#isPassDue = true;
     this.#changes++;
     return true;
-  }
-
-  #lowerGauge(q: AdmissionQuery): void {
-    const { gauge, schedule } = q.plan!;
-    if (gauge?.isLive) gauge.value--;
-    else if (gauge !== null) {
-      const later = this.#gauges.get(schedule.group);
-      if (later !== undefined) later.value--;
-    }
   }
 
   #forget(q: AdmissionQuery): void {
@@ -686,143 +656,42 @@ export class AdmissionController {
 
   /** What this host's trackers say about a pool; taken over at the next exchange (7.3). */
   setBackendUsage(pool: string, usage: BackendUsage): void {
-    if (usage.heavyQueries.length > 0) this.#knowsConsumers = true;
-    this.#poolFor(pool).stats.usage = usage;
+    this.#topic.setBackendUsage(pool, usage);
   }
 
   /** The first step of an exchange; all there is to collect where no other controller reads (7.3). */
   refreshBackendUsage(): void {
-    for (const pool of this.#poolsInOrder) if (pool.stats.refreshUsage()) this.#mark(pool);
+    this.#topic.refreshUsage();
   }
 
   /** What goes out at an exchange: empty unless a pool is marked (7.3). */
   collectUpdate(): TopicEntry[] {
-    this.refreshBackendUsage();
-    if (this.#numMarked === 0) return [];
-    const host = this.options.hostId;
-    const entries: TopicEntry[] = [];
-    for (const pool of this.#poolsInOrder) {
-      if (!pool.isMarked) continue;
-      pool.isMarked = false;
-      entries.push({ kind: "pool", pool: pool.name, host, stats: pool.stats.publish() });
-    }
-    this.#numMarked = 0;
-    entries.push({ kind: "hosts", host, stats: this.#book.publish(this.#changes) });
-    return entries;
+    return this.#topic.collect(this.#changes);
   }
 
-  /** What came in, after `collectUpdate` of the same exchange (7.4). Own entries are ignored. */
+  /** What came in, after `collectUpdate` of the same exchange (7.4). */
   applyUpdate(update: TopicUpdate, now: Instant): void {
-    if (!update.isDelta) for (const pool of this.#poolsInOrder) this.#forgetRemotes(pool);
-    const deleted = update.entries.length > 0 ? new Set<string>() : NOBODY;
-    for (const entry of update.entries) this.#applyEntry(entry, deleted);
-    const columns = update.columns ?? NO_COLUMNS;
-    for (const column of columns) this.#applyColumn(column, update.isDelta);
-    if (!update.isDelta || update.entries.length > 0 || columns.length > 0) this.#changes++;
-    this.#aggregate(deleted);
-    this.#lastUpdate = now;
+    if (this.#topic.apply(update, now)) this.#changes++;
     this.#isPassDue = true;
-  }
-
-  #forgetRemotes(pool: Pool): void {
-    for (const host of [...pool.stats.remotes().keys()]) this.#setRemote(pool, host, null);
-  }
-
-  #applyEntry(entry: TopicEntry, deleted: Set<string>): void {
-    if (entry.host === this.options.hostId) return;
-    if (entry.kind === "hosts") {
-      if (entry.stats === null) this.#book.forgetRemote(entry.host);
-      else this.#book.mergeRemote(entry.host, entry.stats);
-      return;
-    }
-    if (entry.stats === null) deleted.add(entry.host);
-    this.#setRemote(this.#poolFor(entry.pool), entry.host, entry.stats);
-  }
-
-  /** The same for hosts that publish nothing but a reservation; figures that didn't change cost a comparison. */
-  #applyColumn(column: ReservedColumn, isDelta: boolean): void {
-    const { stats } = this.#poolFor(column.pool);
-    const ids = this.#book.idsOf(column.hosts);
-    const known = stats.columnOver(column.hosts);
-    const { bytes } = column;
-    for (let i = 0; i < known.length; i++) {
-      const before = known[i]!;
-      const after = bytes[i]!;
-      // NaN, no entry, differs from everything; both NaN is no change.
-      if (before === after || (Number.isNaN(before) && Number.isNaN(after))) continue;
-      known[i] = after;
-      stats.addRemoteReserved((Number.isNaN(after) ? 0 : after) - (Number.isNaN(before) ? 0 : before));
-      this.#book.changeReservedOn(ids[i]!, before, after, isDelta);
-    }
-  }
-
-  #setRemote(pool: Pool, host: string, figures: Extract<TopicEntry, { kind: "pool" }>["stats"]): void {
-    if (figures !== null && figures.heavyQueries.length > 0) this.#knowsConsumers = true;
-    const before = pool.stats.remote(host)?.backendMemReserved ?? null;
-    pool.stats.setRemote(host, figures);
-    const after = figures?.backendMemReserved ?? null;
-    if (before !== after) this.#book.changeReserved(host, before, after);
-  }
-
-  #aggregate(deleted: ReadonlySet<string>): void {
-    for (const { stats } of this.#poolsInOrder) {
-      if (stats.countedMemReserved !== stats.localMemReserved) {
-        this.#book.changeReserved(this.options.hostId, stats.countedMemReserved, stats.localMemReserved);
-        stats.countedMemReserved = stats.localMemReserved;
-        this.#changes++;
-      }
-      stats.updateAggregates();
-    }
-    this.#book.settle(deleted);
-    if (this.#poolsInOrder.some((p) => p.stats.loadsChanged)) this.#sumRootLoads();
-  }
-
-  #sumRootLoads(): void {
-    this.#rootLoads.clear();
-    for (const { stats } of this.#poolsInOrder) {
-      this.#rootLoads.add(stats.aggLoads.entries());
-      stats.loadsChanged = false;
-    }
   }
 
   /** hot: bench/decision. Null: fresh; -1: no update ever; else the age in ms (7.6). Decides nothing (T-36). */
   staleAge(now: Instant): StaleAge {
-    if (this.#lastUpdate < 0) return -1;
-    const age = now - this.#lastUpdate;
+    const { lastUpdate } = this.#topic;
+    if (lastUpdate < 0) return -1;
+    const age = now - lastUpdate;
     return age >= this.options.flags.staleTopicThreshold ? age : null;
-  }
-
-  /** hot: bench/decision */
-  #mark(pool: Pool): void {
-    if (pool.isMarked) return;
-    pool.isMarked = true;
-    this.#numMarked++;
-  }
-
-  // ---- pools
-
-  #poolFor(name: string): Pool {
-    if (this.#lastPool?.name === name) return this.#lastPool;
-    let pool = this.#pools.get(name);
-    if (pool === undefined) {
-      pool = new Pool(name);
-      this.#pools.set(name, pool);
-      this.#poolsInOrder.push(pool);
-      this.#poolsInOrder.sort((a, b) => this.options.poolOrder(a.name, b.name));
-    }
-    this.#lastPool = pool;
-    return pool;
   }
 
   // ---- looking on
 
   /** Pools that were ever seen here, in order; a topic entry is enough. */
   get pools(): readonly Pool[] {
-    return this.#poolsInOrder;
+    return this.#pools.inOrder;
   }
 
   pool(name: string): Pool | undefined {
-    return this.#pools.get(name);
+    return this.#pools.find(name);
   }
 
   get hosts(): HostBook {
@@ -830,11 +699,11 @@ export class AdmissionController {
   }
 
   get groupLoads(): ReadonlyMap<string, GroupGauge> {
-    return this.#gauges;
+    return this.#gauges.byName;
   }
 
   get rootUserLoads(): ReadonlyMap<string, number> {
-    return this.#rootLoads.entries();
+    return this.#topic.rootLoads.entries();
   }
 
   get totalDequeueFailedCoordinatorLimited(): number {
@@ -848,7 +717,8 @@ export class AdmissionController {
 
   /** Time since the last topic update, -1: none ever came. */
   timeSinceUpdate(now: Instant): number {
-    return this.#lastUpdate < 0 ? -1 : now - this.#lastUpdate;
+    const { lastUpdate } = this.#topic;
+    return lastUpdate < 0 ? -1 : now - lastUpdate;
   }
 
   /** Queries that hold something, coordinator by coordinator, each in order of admission. */

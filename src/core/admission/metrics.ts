@@ -2,6 +2,8 @@
  * A controller's figures under the product's names (admission 10.4), in pool order. Values only; how they are
  * written is the surface's.
  */
+import type { Membership } from "../cluster/membership.ts";
+import type { AdmissionService } from "./admission-service.ts";
 import type { AdmissionController } from "./controller.ts";
 import type { Pool } from "./pool.ts";
 
@@ -31,6 +33,22 @@ export function admissionMetrics(controller: AdmissionController): Metric[] {
     },
   ];
 }
+
+/** The cluster as one process sees it (admission 10.4); group-set figures need the sets and come from there. */
+export function membershipMetrics({ backends, groups }: Membership): Metric[] {
+  const gauge = (name: string, value: number): Metric => ({ name: `cluster-membership.${name}`, kind: "gauge", value });
+  return [
+    gauge("backends.total", backends.length),
+    gauge("executor-groups.total", groups.length),
+    gauge("executor-groups.total-healthy", groups.filter((g) => g.isHealthy).length),
+  ];
+}
+
+/** Global mode: queries that the service remembers. */
+export const serviceMetrics = (service: AdmissionService): Metric[] => [
+  { name: "admission-control-service.num-queries", kind: "gauge", value: service.numQueries },
+  { name: "admission-control-service.num-queries-high-water-mark", kind: "gauge", value: service.highWaterMark },
+];
 
 function poolMetrics(pool: Pool, controller: AdmissionController): Metric[] {
   const { stats: s, config } = pool;

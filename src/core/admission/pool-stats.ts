@@ -6,6 +6,7 @@
  * (7.4). Aggregates are therefore always remote sum + own, kept as two numbers instead of recomputed: the
  * remote sums change only when an entry does.
  */
+import { invariant } from "../assert.ts";
 import type { HeavyQuery, PoolFigures } from "../statestore/topic.ts";
 import { type Bytes, GiB } from "../units.ts";
 import { UserLoads } from "./user-loads.ts";
@@ -107,6 +108,7 @@ export class PoolStats implements PoolView {
   /** Left the queue: by its timeout, or by a pass or a cancellation (T-53). */
   dequeue(timedOut: boolean): void {
     this.localQueued--;
+    invariant(this.localQueued >= 0, "who leaves a queue was counted into it");
     if (timedOut) this.totalTimedOut++;
     else this.totalDequeued++;
   }
@@ -139,6 +141,7 @@ export class PoolStats implements PoolView {
 
   releaseMem(bytes: number): void {
     this.localMemAdmitted -= bytes;
+    invariant(this.localMemAdmitted >= 0, "a pool gives back the memory it was charged");
   }
 
   /** hot: bench/decision. `peak` -1: unknown, not counted. */
@@ -146,6 +149,7 @@ export class PoolStats implements PoolView {
     this.localRunning--;
     this.totalReleased++;
     if (isTrivial) this.localTrivialRunning--;
+    invariant(this.localRunning >= 0 && this.localTrivialRunning >= 0, "who is released was counted as running");
     if (peak < 0) return;
     const bin = Math.max(1, Math.min(HISTOGRAM_BINS, Math.ceil(peak / GiB))) - 1;
     this.peakMemHistogram[bin] = this.peakMemHistogram[bin]! + 1;

@@ -5,6 +5,7 @@
  */
 import type { ScheduledBackend } from "../cluster/schedule.ts";
 import { prettyBytes } from "../pretty.ts";
+import { cappedEstimate } from "./memory-to-admit.ts";
 import type { AdmissionQuery } from "./query.ts";
 import { queueReasonText, stalenessText } from "./reasons.ts";
 
@@ -34,7 +35,11 @@ export function admissionResult(q: AdmissionQuery): string | null {
 }
 
 export function profileLines(q: AdmissionQuery): ProfileLine[] {
-  const lines: ProfileLine[] = [["Request Pool", q.request.pool]];
+  const { shape, pool } = q.request;
+  const lines: ProfileLine[] = [
+    ["Estimated Per-Host Mem", String(cappedEstimate(shape.perHostMemEstimate, shape.options))],
+    ["Request Pool", pool],
+  ];
   if (q.localBlacklist.length > 0) lines.push(["Blacklisted Executors", q.localBlacklist.map((a) => `${a} `).join("")]);
   lines.push(...scheduleLines(q));
   const result = admissionResult(q);

@@ -1,6 +1,6 @@
 /** Profile lines, metrics, and the details of a timeout (admission 10, 4). */
 import { describe, expect, test } from "vitest";
-import { admissionMetrics } from "../../../src/core/admission/metrics.ts";
+import { admissionMetrics, membershipMetrics } from "../../../src/core/admission/metrics.ts";
 import { NO_USAGE } from "../../../src/core/admission/pool-stats.ts";
 import { profileLines, timeSinceUpdateNanos } from "../../../src/core/admission/profile-figures.ts";
 import type { AdmissionQuery } from "../../../src/core/admission/query.ts";
@@ -8,6 +8,7 @@ import { type Bytes, millis } from "../../../src/core/units.ts";
 import {
   at,
   Bench,
+  backend,
   fragment,
   gib,
   group,
@@ -29,6 +30,7 @@ describe("10.2 profile lines", () => {
     const bench = new Bench(membership(hosts(2, { executorGroup: group("root.p-g") })));
     const fragments = [fragment({ runsOn: "coordinator" }), fragment({ minReservationPerInstance: mib(4) })];
     expect(profile(bench.submit(one, { shape: shape({ fragments }) }))).toEqual({
+      "Estimated Per-Host Mem": "1073741824",
       "Request Pool": "root.p",
       "Per Host Min Memory Reservation": "h0:1(4.00 MB) h1:1(4.00 MB) ",
       "Per Host Number of Fragment Instances": "h0:1(2) h1:1(1) ",
@@ -110,6 +112,15 @@ describe("10.4 metrics", () => {
     expect(found.get("admission-controller.executor-group.num-queries-executing.root.p-g")).toBe(1);
     expect(found.get("admission-controller.total-dequeue-failed-coordinator-limited")).toBe(0);
     expect(admissionMetrics(bench.controller)).toHaveLength(26 + 2);
+  });
+
+  test("of the membership", () => {
+    const m = membership([...hosts(2), backend("x:1", { executorGroup: group("g", 2) })]);
+    expect(Object.fromEntries(membershipMetrics(m).map((f) => [f.name, f.value]))).toEqual({
+      "cluster-membership.backends.total": 3,
+      "cluster-membership.executor-groups.total": 2,
+      "cluster-membership.executor-groups.total-healthy": 1,
+    });
   });
 
   test("the resettable figures, and the others that stay", () => {
