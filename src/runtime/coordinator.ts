@@ -59,6 +59,9 @@ export interface CoordinatorSurroundings {
 /** `--admission_heartbeat_frequency_ms`. */
 const HEARTBEAT = 1000;
 
+/** With more hosts than this, instances tell only where a growth begins and ends. */
+const WIDE = 32;
+
 export class Coordinator {
   readonly address: string;
   readonly view: OwnView;
@@ -254,7 +257,7 @@ export class Coordinator {
       return;
     }
     fleet.startFragments(
-      queryOrder(q, queryClass, poolNumber(submission.pool)),
+      queryOrder(q, queryClass, poolNumber(submission.pool), orders.length <= WIDE),
       orders.map((o) => o.order),
     );
   }
@@ -465,7 +468,7 @@ function peakOn(b: ScheduledBackend, schedule: Schedule, peak: number, uses: Use
   return Math.round(peak * factor) as Bytes;
 }
 
-function queryOrder(q: LiveQuery, queryClass: QueryClass, pool: number): QueryOrder {
+function queryOrder(q: LiveQuery, queryClass: QueryClass, pool: number, tellsSteps: boolean): QueryOrder {
   const { submission } = q;
   const { uses } = queryClass;
   return {
@@ -477,6 +480,7 @@ function queryOrder(q: LiveQuery, queryClass: QueryClass, pool: number): QueryOr
     scratchLimit: -1,
     spillable: uses.kind === "footprint" && uses.spillable,
     profile: uses.kind === "footprint" ? uses.profile : "flat",
+    tellsSteps,
     duration: submission.duration,
   };
 }

@@ -11,6 +11,7 @@
  * the dead owner's lock is broken, its half-done step rolled back, and everything it held is given back from its own
  * records: no byte stays, whoever died where (I23).
  */
+import { once } from "node:events";
 import { MessageChannel, type MessagePort, type Worker } from "node:worker_threads";
 import { type Remote, wrap } from "comlink";
 import { Piscina, queueOptionsSymbol } from "piscina";
@@ -30,7 +31,7 @@ import {
   ROOT,
   SCRATCH_PEAK,
 } from "../core/memory/ledger-layout.ts";
-import { poolUsages } from "../core/memory/pool-usage.ts";
+import { poolsReserved, poolUsages } from "../core/memory/pool-usage.ts";
 import type { Bytes } from "../core/units.ts";
 import { pageSizeFor } from "./arena.ts";
 import { nodeEndpoint } from "./comlink-endpoint.ts";
@@ -98,6 +99,7 @@ interface Thread {
   lockId: number;
   control: Remote<ThreadControl> | null;
   ports: MessagePort[];
+  portsClosed: Promise<unknown>;
   attached: Promise<void>;
 }
 
@@ -272,6 +274,11 @@ export class Fleet {
     return this.#hosts[host]!.ledger.tryRun(poolUsages, pools);
   }
 
+  /** Only how much is reserved, by pool number. */
+  poolReserved(host: number, pools: number): Float64Array | null {
+    return this.#hosts[host]!.ledger.tryRun(poolsReserved, pools);
+  }
+
   // Stopping
 
   /**
@@ -288,6 +295,7 @@ export class Fleet {
     const broken: string[] = [];
     for (const thread of this.#threads) {
       this.#closePorts(thread);
+      await thread.portsClosed;
       for (const h of this.#hosts) {
         if (this.#threads[h.thread] !== thread) continue;
         h.ledger.breakLockOf(thread.lockId);
@@ -325,6 +333,7 @@ export class Fleet {
     const control = new MessageChannel();
     const progress = new MessageChannel();
     thread.ports = [control.port1, progress.port1];
+    thread.portsClosed = Promise.all(thread.ports.map((port) => once(port, "close")));
     thread.control = wrap<ThreadControl>(nodeEndpoint(control.port1));
     progress.port1.on("message", (batch: readonly Progress[]) => this.#told(batch));
     const attach: ThreadTask = {
@@ -440,6 +449,7 @@ const noThread = (): Thread => ({
   lockId: 0,
   control: null,
   ports: [],
+  portsClosed: Promise.resolve(),
   attached: Promise.resolve(),
 });
 

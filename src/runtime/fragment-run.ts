@@ -12,6 +12,7 @@
  *
  * The thread makes each move; nothing here waits: between two steps the instance is an appointment of its thread.
  */
+import { invariant } from "../core/assert.ts";
 import { givePages, missingPages, newestPages, takePages } from "../core/memory/arena-pages.ts";
 import { claim, takeMinimum } from "../core/memory/initial-reservations.ts";
 import {
@@ -242,6 +243,12 @@ export class FragmentRun {
     const pages = new Int32Array(count);
     ledger.run(newestPages, this.#client, pages);
     pages.reverse();
+    const numbers = this.#resident.splice(this.#resident.length - count, count);
+    for (let i = 0; i < count; i++) {
+      const stamp = this.#stampOf(numbers[i]!);
+      invariant(arena.carries(pages[i]!, stamp), "a page in use is written by its owner only");
+      arena.fill(pages[i]!, stamp);
+    }
     let at: number;
     try {
       at = this.#file.write(arena.views(pages));
@@ -251,7 +258,7 @@ export class FragmentRun {
         text: ledger.run(scratchTextFor, this.#client, this.#thread.scratch, address, String(error)),
       };
     }
-    this.#blocks.push({ at, bytes, pages: this.#resident.splice(this.#resident.length - count, count) });
+    this.#blocks.push({ at, bytes, pages: numbers });
     ledger.run(letGo, this.#client, count, bytes);
     this.#onDisk += bytes;
     this.#spilled += bytes;
@@ -342,7 +349,10 @@ export class FragmentRun {
     return this.order.task * 2 ** 22 + page;
   }
 
+  /** On a wide schedule only the ends of a growth are told: hundreds of hosts would flood whoever listens. */
   #tellReserved(): void {
+    const isEnd = this.#step <= 1 || this.#step >= this.#plan.length;
+    if (!this.query.tellsSteps && !isEnd) return;
     const { ledger } = this.#host;
     const reservation = ledger.run(get, this.#client, F_RESERVATION) as Bytes;
     const used = ledger.run(get, this.#client, F_USED) as Bytes;

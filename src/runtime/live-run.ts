@@ -122,7 +122,7 @@ export class LiveRun {
   readonly workload: Workload;
   readonly timers: Timers;
   readonly #clock: EmulatedClock;
-  readonly #bus: RunBus;
+  readonly bus: RunBus;
   readonly #pools: LivePools;
   readonly #faults: LiveFaults;
   readonly #hostNumbers: ReadonlyMap<string, number>;
@@ -143,7 +143,7 @@ export class LiveRun {
     this.scenario = scenario;
     this.workload = workload;
     this.#pools = pools;
-    this.#bus = bus;
+    this.bus = bus;
     this.#clock = startClock(scenario.scale.time);
     this.timers = new Timers(this.#clock, (error) => this.#broke(error));
     this.backends = backendsOf(scenario.cluster);
@@ -166,7 +166,7 @@ export class LiveRun {
   }
 
   emit(event: RunEvent): void {
-    this.#bus.emit("event", event);
+    this.bus.emit("event", event);
   }
 
   get state(): "new" | "running" | "draining" | "stopping" | "over" {

@@ -6,14 +6,17 @@
  * without a controller only publishes what its host's ledger says.
  */
 import type { StatestoreSpec } from "../config/scenario.ts";
+import { type BackendUsage, NO_USAGE } from "../core/admission/pool-stats.ts";
 import type { RunEvent } from "../core/events.ts";
 import { BackendReporter } from "../core/statestore/backend-reporter.ts";
 import type { TopicEntry, TopicUpdate } from "../core/statestore/topic.ts";
 import { TopicStore } from "../core/statestore/topic-store.ts";
-import type { Instant } from "../core/units.ts";
+import type { Bytes, Instant } from "../core/units.ts";
 import type { Coordinator } from "./coordinator.ts";
 import type { Fleet } from "./fleet.ts";
 import type { Appointment, Timers } from "./timers.ts";
+
+const EXCHANGES_PER_LOOK = 10;
 
 export interface StatestoreSurroundings {
   readonly timers: Timers;
@@ -33,6 +36,9 @@ interface Subscriber {
   readonly reporter: BackendReporter | null;
   next: Appointment | null;
   sequence: number;
+  exchanges: number;
+  /** As last looked up, by pool number. */
+  usages: BackendUsage[];
   isCutOff: boolean;
   isAlive: boolean;
 }
@@ -58,6 +64,8 @@ export class LiveStatestore {
       reporter: s.coordinator === null ? new BackendReporter(s.address) : null,
       next: null,
       sequence: 0,
+      exchanges: 0,
+      usages: [],
       isCutOff: false,
       isAlive: true,
     }));
@@ -171,11 +179,18 @@ export class LiveStatestore {
     return entries;
   }
 
-  #usages(s: Subscriber, set: (pool: string, usage: Parameters<BackendReporter["setBackendUsage"]>[1]) => void): void {
+  /** Which queries are the heaviest is looked up less often than how much is reserved: nothing is decided by it. */
+  #usages(s: Subscriber, set: (pool: string, usage: BackendUsage) => void): void {
     const { fleet, pools } = this.#around;
     if (s.host < 0 || pools.length === 0) return;
-    fleet.poolUsages(s.host, pools.length)?.forEach((usage, i) => {
-      set(pools[i]!, usage);
-    });
+    const whole = s.exchanges++ % EXCHANGES_PER_LOOK === 0 ? fleet.poolUsages(s.host, pools.length) : null;
+    if (whole !== null) s.usages = whole;
+    const reserved = whole === null ? fleet.poolReserved(s.host, pools.length) : null;
+    for (let i = 0; i < pools.length; i++) {
+      const known = s.usages[i] ?? NO_USAGE;
+      const memReserved = (reserved?.[i] ?? known.memReserved) as Bytes;
+      if (memReserved !== known.memReserved) s.usages[i] = { ...known, memReserved };
+      set(pools[i]!, s.usages[i] ?? known);
+    }
   }
 }

@@ -52,6 +52,8 @@ export interface QueryOrder {
   readonly scratchLimit: number;
   readonly spillable: boolean;
   readonly profile: FootprintProfile;
+  /** Every step of the footprint is told, not only the first and the last. */
+  readonly tellsSteps: boolean;
   /** Emulated, from the instance's start to its end. */
   readonly duration: Millis;
 }

@@ -73,13 +73,17 @@ export class Timers {
   #keepDue(): void {
     this.#timer = null;
     this.#setFor = Number.NEGATIVE_INFINITY;
-    const now = this.#clock.now();
+    // Each is told the time anew: what it does must not look earlier than what the one before it did.
+    let now = this.#clock.now();
     for (let first = this.#heap[0]; first !== undefined && first.at <= now; first = this.#heap[0]) {
       this.#pop();
       const { act } = first;
       first.act = null;
       if (act === null) this.#cancelled--;
-      else this.#keep(act, now);
+      else {
+        this.#keep(act, now);
+        now = this.#clock.now();
+      }
     }
     this.#setTimer();
   }

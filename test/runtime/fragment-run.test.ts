@@ -62,6 +62,7 @@ class TestThread implements FragmentThread {
         idParts: [0, task, 0, 0],
         pool: 1,
         queryClass: 0,
+        tellsSteps: true,
         bufferPoolLimit: 0,
         scratchLimit: -1,
         spillable: true,

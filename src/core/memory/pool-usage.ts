@@ -11,6 +11,7 @@ import {
   get,
   KIND_QUERY,
   type LedgerView,
+  POOLS_AT,
   poolReservedOf,
   TRACKER_FRESH,
 } from "./ledger-layout.ts";
@@ -24,6 +25,12 @@ const MOST_RECORDS = 4096;
 interface Gathered {
   readonly queries: { readonly tracker: number; readonly consumed: number }[];
   total: number;
+}
+
+/** Bytes reserved by pool number, for the first `pools` of them. */
+export function poolsReserved(v: LedgerView, pools: number): Float64Array {
+  const from = v.f64[POOLS_AT]!;
+  return v.f64.slice(from, from + pools);
 }
 
 /** By pool number, for the first `pools` of them. */
