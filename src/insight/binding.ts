@@ -54,6 +54,10 @@ export interface ExactPool {
 /** One controller's queue for one pool. */
 export class QueueOfPool {
   waiting = 0;
+  /** Why its head waits; null: nobody does, or nobody was tried. */
+  get reason(): QueueReason | null {
+    return this.waiting > 0 ? this.#reason : null;
+  }
   readonly #byClass: number[] = [];
   #headClass = -1;
   #reason: QueueReason | null = null;

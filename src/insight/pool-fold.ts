@@ -121,6 +121,12 @@ export class PoolFold implements ExactPool {
     return queue;
   }
 
+  /** The first reason of a head that is more than "others are ahead". */
+  get headReason(): QueueReason | null {
+    const reasons = this.#queues.map((q) => q.reason).filter((r) => r !== null);
+    return reasons.find((r) => r.rule !== "ADM-1") ?? reasons[0] ?? null;
+  }
+
   /** hot: bench/simulate. The state since the last call has held until now. */
   advance(at: number): void {
     const ms = at - this.#last;

@@ -46,7 +46,7 @@ describe("what a scenario becomes", () => {
     expect(s.queries[0]).toMatchObject({ name: "tile", requestedPool: "root.dashboards", users: ["ana"] });
     expect(s.queries[0]?.shape).toMatchObject({ perHostMemEstimate: 1.5 * GB, executors: "all" });
     expect(s.arrivals[0]).toMatchObject({ kind: "burst", from: 0, count: 60 });
-    expect(s.scale).toEqual({ time: 20, memory: 1024 });
+    expect(s.scale).toEqual({ time: 2, memory: 1024 });
     expect(s.pools).toMatchObject({ kind: "files" });
   });
 

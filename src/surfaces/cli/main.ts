@@ -9,6 +9,7 @@ import { ConfigError, placeText, SeveralConfigErrors } from "../../config/config
 import { registerCheck } from "./check-command.ts";
 import { registerImport } from "./import-command.ts";
 import { programVersion } from "./program-version.ts";
+import { registerRun } from "./run-command.ts";
 import { registerSimulate } from "./simulate-command.ts";
 import { type Surroundings, writeLines } from "./surroundings.ts";
 
@@ -41,6 +42,7 @@ function newProgram(surroundings: Surroundings, exit: (code: number) => void): C
     });
   // Without either flag the terminal decides.
   program.setOptionValue("color", undefined);
+  registerRun(program, surroundings, exit);
   registerSimulate(program, surroundings, exit);
   registerImport(program, surroundings, exit);
   registerCheck(program, surroundings, exit);

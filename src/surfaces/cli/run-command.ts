@@ -1,0 +1,193 @@
+/**
+ * `waterhole run SCENARIO`: the scenario on the live fleet.
+ *
+ * Everything that happens goes over one bus; listening are the fold that makes the report, the records file and,
+ * on a terminal, the progress block. Ctrl-C once drains and reports, twice stops now; either way nothing is left
+ * behind.
+ */
+import { availableParallelism, totalmem } from "node:os";
+import { dirname } from "node:path";
+import type { Command } from "commander";
+import { backendsOf, hostNameOf } from "../../config/scenario-cluster.ts";
+import { prettyBytes } from "../../core/pretty.ts";
+import { EventObserver } from "../../insight/event-observer.ts";
+import type { SummaryFold } from "../../insight/summary-fold.ts";
+import { type LiveReport, type LiveRun, runLive } from "../../runtime/live-run.ts";
+import { newRunBus } from "../../runtime/run-bus.ts";
+import { plural } from "./figures.ts";
+import { seedOption } from "./options.ts";
+import { ProgressBlock, progressOf, renderProgress, WaitingHistory } from "./progress.ts";
+import { RecordsWriter } from "./records-file.ts";
+import { renderReport } from "./report.ts";
+import { exitCodeOf, type FleetReport, type RunReport, reportJson } from "./run-report.ts";
+import { ScenarioRun } from "./scenario-run.ts";
+import { usualRecordsPath } from "./simulate-command.ts";
+import { type ColourChoice, lookFor, type Surroundings, writeJson, writeLines } from "./surroundings.ts";
+
+export interface RunOptions extends ColourChoice {
+  readonly json?: boolean;
+  readonly seed?: number;
+  /** A path, true or absent: the usual place; false: none. */
+  readonly records?: string | boolean;
+  /** Where the run's scratch directory is made. */
+  readonly scratch?: string;
+}
+
+/** Real milliseconds between two frames of the progress block. */
+const FRAME = 100;
+
+export function registerRun(program: Command, surroundings: Surroundings, exit: (code: number) => void): void {
+  program
+    .command("run")
+    .description("run a scenario on the live fleet: threads, real memory, real scratch files")
+    .argument("<scenario>", "scenario file (YAML or JSON)")
+    .addOption(seedOption())
+    .option("--records <file>", "where to write what happened (default: runs/NAME-SEED.jsonl)")
+    .option("--no-records", "write no records")
+    .option("--scratch <folder>", "where spilled pages go (default: the system's temporary folder)")
+    .option("--json", "print one JSON document")
+    .action(async (scenario: string, options: RunOptions, command: Command) => {
+      const all = { ...options, ...command.optsWithGlobals<ColourChoice>() };
+      exit(await runCommand(scenario, all, surroundings));
+    });
+}
+
+export async function runCommand(path: string, options: RunOptions, surroundings: Surroundings): Promise<number> {
+  const opened = await ScenarioRun.open(path, { seed: options.seed ?? null });
+  const report = await new LiveSession(opened, options, surroundings).run();
+  if (options.json) writeJson(surroundings.stdout, reportJson(report));
+  else writeLines(surroundings.stdout, renderReport(report, lookFor(surroundings.stdout, surroundings, options)));
+  return exitCodeOf(report);
+}
+
+class LiveSession {
+  readonly #opened: ScenarioRun;
+  readonly #options: RunOptions;
+  readonly #surroundings: Surroundings;
+  readonly #fold: SummaryFold;
+  readonly #observer: EventObserver;
+  readonly #records: RecordsWriter | null;
+
+  constructor(opened: ScenarioRun, options: RunOptions, surroundings: Surroundings) {
+    this.#opened = opened;
+    this.#options = options;
+    this.#surroundings = surroundings;
+    this.#fold = opened.newFold();
+    this.#observer = new EventObserver(this.#fold);
+    this.#records = openRecords(opened, options.records);
+  }
+
+  async run(): Promise<RunReport> {
+    const bus = newRunBus();
+    bus.on("event", (event) => {
+      this.#observer.add(event);
+      this.#records?.add(event);
+    });
+    const { scenario, workload, flags } = this.#opened;
+    const pools = {
+      current: () => this.#opened.pools,
+      change: (fault: Parameters<ScenarioRun["changePools"]>[0]) => this.#opened.changePools(fault),
+    };
+    const { scratch } = this.#options;
+    const { run, done } = runLive(scenario, workload, pools, bus, {
+      flags,
+      ...(scratch === undefined ? {} : { scratchBase: scratch }),
+    });
+    const stopWatching = this.#watch(run);
+    const stopListening = listenForInterrupts(run);
+    try {
+      return this.#report(await done);
+    } finally {
+      stopListening();
+      stopWatching();
+      this.#records?.close();
+    }
+  }
+
+  #report(live: LiveReport): RunReport {
+    const until = Math.max(live.took.emulated, this.#fold.until);
+    this.#observer.end(until);
+    this.#records?.close(until);
+    return this.#opened.report(this.#fold.finish(), {
+      mode: "live",
+      records: this.#records?.path ?? null,
+      fleet: fleetReport(live),
+      interrupted: live.ended !== "complete",
+    });
+  }
+
+  /** On a terminal only; returns how to end it. */
+  #watch(run: LiveRun): () => void {
+    const { stderr } = this.#surroundings;
+    if (stderr.isTTY !== true || this.#options.json) return () => undefined;
+    const look = lookFor(stderr, this.#surroundings, this.#options);
+    writeLines(stderr, [...startLines(this.#opened), ""]);
+    const block = new ProgressBlock(stderr);
+    const history = new WaitingHistory();
+    const timer = setInterval(() => {
+      if (run.state === "new" || run.state === "over") return;
+      const facts = progressOf(this.#fold, run.now());
+      history.note(facts);
+      block.draw(renderProgress(facts, history, { ...look, columns: stderr.columns ?? look.columns }));
+    }, FRAME);
+    timer.unref();
+    return () => {
+      clearInterval(timer);
+      block.end();
+    };
+  }
+}
+
+function openRecords(opened: ScenarioRun, wished: RunOptions["records"]): RecordsWriter | null {
+  if (wished === false) return null;
+  const path = typeof wished === "string" ? wished : usualRecordsPath(opened);
+  const machine = { node: process.version, cores: availableParallelism(), memoryBytes: totalmem() };
+  return new RecordsWriter(path, opened.recordsHeader("live", machine));
+}
+
+/** Once: drain and report. Twice: stop now, and still leave nothing behind. */
+function listenForInterrupts(run: LiveRun): () => void {
+  let asked = 0;
+  const onInterrupt = (): void => {
+    asked++;
+    if (asked === 1) run.drain();
+    else run.stop();
+  };
+  const onTerminate = (): void => run.stop();
+  process.on("SIGINT", onInterrupt);
+  process.on("SIGTERM", onTerminate);
+  return () => {
+    process.off("SIGINT", onInterrupt);
+    process.off("SIGTERM", onTerminate);
+  };
+}
+
+function fleetReport(live: LiveReport): FleetReport {
+  const fullest = live.hosts.reduce((most, h) => (h.arenaPeak > most.arenaPeak ? h : most), live.hosts[0] ?? NO_HOST);
+  return {
+    hosts: live.hosts.length,
+    threads: live.threads,
+    realMs: live.took.realMs,
+    peakArenaBytes: fullest.arenaPeak,
+    arenaBytes: fullest.arenaSize,
+    peakScratchBytes: Math.max(0, ...live.hosts.map((h) => h.peakScratch)),
+    left: live.leftBehind,
+  };
+}
+
+const NO_HOST = { arenaPeak: 0, arenaSize: 0 };
+
+function startLines({ path, scenario }: ScenarioRun): string[] {
+  const executors = scenario.cluster.executors.map(
+    (e) => `${e.count} ${plural(e.count, "executor")} of ${prettyBytes(e.memory)}`,
+  );
+  const coordinators = backendsOf(scenario.cluster).filter((b) => b.isCoordinator);
+  const first = hostNameOf(coordinators[0]?.address ?? "");
+  const where = coordinators.length === 1 ? `coordinator on ${first}` : `${coordinators.length} coordinators`;
+  const { time, memory } = scenario.scale;
+  const called = path.endsWith("/scenario.yaml") ? dirname(path) : path;
+  return [
+    `waterhole run ${called}   seed ${scenario.seed}   ${executors.join(", ")}, ${where}   clock ${time}x, memory 1/${memory}`,
+    "Ctrl-C stops and reports, twice stops now",
+  ];
+}
