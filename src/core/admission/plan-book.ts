@@ -14,6 +14,8 @@ import type { AdmissionRequest, RequestShape } from "./request.ts";
 
 /** Placements remembered for one kind of narrow query; beyond it they are made anew. */
 const MAX_PLACEMENTS = 4096;
+/** Kinds of queries remembered; a caller that makes a shape for each query must not fill the memory. */
+const MAX_SHAPES = 4096;
 
 interface Entry {
   readonly shape: RequestShape;
@@ -63,6 +65,7 @@ export class PlanBook {
 
   #entryFor(request: AdmissionRequest, onlyCoordinators: boolean): Entry {
     const { shape, coordinator, pool } = request;
+    if (this.#entries.size >= MAX_SHAPES && !this.#entries.has(shape)) this.#entries.clear();
     const byCoordinator = getOrMake(this.#entries, shape, () => new Map<string, Map<string, Entry>>());
     const byPool = getOrMake(byCoordinator, coordinator, () => new Map<string, Entry>());
     const known = byPool.get(pool);

@@ -199,6 +199,7 @@ export class PoolStats implements PoolView {
   /** Reservations of hosts that publish nothing else, in the order of `hosts`; NaN: no entry. */
   columnOver(hosts: readonly string[]): Float64Array {
     if (this.#columnHosts === hosts) return this.#column;
+    invariant(this.#columnHosts === null, "a run has one list of hosts for columns");
     this.#columnHosts = hosts;
     this.#column = new Float64Array(hosts.length).fill(Number.NaN);
     return this.#column;
