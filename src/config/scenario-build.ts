@@ -11,6 +11,7 @@ import { bytes, instant, MiB, millis } from "../core/units.ts";
 import { FLAGS, FLAGS_SET_ELSEWHERE, QUERY_OPTIONS } from "./known-options.ts";
 import { nearestName } from "./nearest-name.ts";
 import { bufferSizeFor, planOf } from "./operator-plan.ts";
+import { allocationNoticedAt, siteNoticedAt } from "./reload-times.ts";
 import { admissionOptions, freezeShape, MEMORY_OPTIONS, memoryOption } from "./request-shape.ts";
 import type {
   Arrival,
@@ -662,7 +663,7 @@ function sineOfHour(hour: number): number {
 // Faults
 
 function buildFaults(faults: readonly FaultInput[], names: Names, context: BuildContext): Fault[] {
-  const built = faults.map((f, i): Fault => buildFault(f, ["faults", i], names, context));
+  const built = faults.flatMap((f, i) => whenNoticed(buildFault(f, ["faults", i], names, context)));
   return built
     .map((f, i) => ({ f, i }))
     .sort((a, b) => a.f.at - b.f.at || a.i - b.i)
@@ -716,6 +717,16 @@ function buildFault(f: FaultInput, path: Path, names: Names, { base, source }: B
     case "statisticsDropped":
       return { kind: f.fault, at, queryClass: names.classIndex(f.query, [...path, "query"]), factor: f.factor };
   }
+}
+
+/** Files are written at once and noticed later, each at its own time. */
+function whenNoticed(fault: Fault): readonly Fault[] {
+  if (fault.kind !== "configChanges") return [fault];
+  const { at, fairScheduler, llamaSite } = fault;
+  return [
+    ...(llamaSite === null ? [] : [{ ...fault, at: siteNoticedAt(at), fairScheduler: null }]),
+    ...(fairScheduler === null ? [] : [{ ...fault, at: allocationNoticedAt(at), llamaSite: null }]),
+  ];
 }
 
 /** The names that other places of the file may refer to. */

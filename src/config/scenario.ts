@@ -292,7 +292,10 @@ export type Fault =
       readonly host: string | null;
       readonly queryClass: number | null;
     }
-  /** New files take the place of the old ones; Impala's timing of reloads applies (admission 5.7). */
+  /**
+   * New files have been noticed; null: that one stays. `at` is when, which is later than the scenario says the files
+   * were written and different for the two, by Impala's timing of reloads (reload-times.ts, admission 5.7).
+   */
   | {
       readonly kind: "configChanges";
       readonly at: Instant;

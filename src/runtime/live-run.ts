@@ -16,7 +16,7 @@ import type { ImpalaFlags } from "../config/impala-flags.ts";
 import type { PoolSource } from "../config/pool-directory.ts";
 import type { Fault, Scenario } from "../config/scenario.ts";
 import { backendsOf } from "../config/scenario-cluster.ts";
-import { flagsOf, openChangedPools, openPools } from "../config/scenario-pools.ts";
+import { changedPools, flagsOf, openPools } from "../config/scenario-pools.ts";
 import { type ControllerFlags, controllerOptions } from "../core/admission/controller-options.ts";
 import { fail } from "../core/assert.ts";
 import type { BackendDescriptor } from "../core/cluster/backend.ts";
@@ -85,7 +85,7 @@ export async function openLiveRun(
 ): Promise<LiveRun> {
   const scenario = await withTraces(written);
   const flags = flagsOf(scenario);
-  let pools: PoolSource = openPools(scenario, flags);
+  let pools = openPools(scenario, flags);
   const workload = createWorkload(
     scenario,
     poolResolver(() => pools, flags, scenario.users),
@@ -93,7 +93,7 @@ export async function openLiveRun(
   const live: LivePools = {
     current: () => pools,
     change: (fault) => {
-      pools = openChangedPools(scenario, flags, fault);
+      pools = changedPools(pools, fault);
       workload.configurationChanged();
     },
   };

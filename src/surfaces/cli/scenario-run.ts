@@ -5,10 +5,10 @@
 import { readFileSync } from "node:fs";
 import { basename } from "node:path";
 import type { ImpalaFlags } from "../../config/impala-flags.ts";
-import type { PoolSource } from "../../config/pool-directory.ts";
+import type { PoolDirectory, PoolSource } from "../../config/pool-directory.ts";
 import type { Arrival, Fault, Scenario } from "../../config/scenario.ts";
 import { readScenario } from "../../config/scenario-file.ts";
-import { flagsOf, openChangedPools, openPools } from "../../config/scenario-pools.ts";
+import { changedPools, flagsOf, openPools } from "../../config/scenario-pools.ts";
 import type { PoolConfig } from "../../core/pool-config.ts";
 import { chargeOfClass } from "../../insight/charge.ts";
 import type { RecordsHeader, TextFile } from "../../insight/records.ts";
@@ -32,7 +32,7 @@ export class ScenarioRun {
   readonly scenario: Scenario;
   readonly flags: ImpalaFlags;
   readonly workload: Workload;
-  #pools: PoolSource;
+  #pools: PoolDirectory;
 
   private constructor(path: string, scenario: Scenario) {
     this.path = path;
@@ -55,7 +55,7 @@ export class ScenarioRun {
   }
 
   changePools(fault: Extract<Fault, { readonly kind: "configChanges" }>): void {
-    this.#pools = openChangedPools(this.scenario, this.flags, fault);
+    this.#pools = changedPools(this.#pools, fault);
     this.workload.configurationChanged();
   }
 
