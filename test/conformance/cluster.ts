@@ -107,8 +107,10 @@ export interface Query {
   held: string[];
   /** Ended, whatever way, and nothing of it is left at its coordinator. */
   gone: boolean;
+  /** Its coordinator is dead or through with it, and asks nobody about it any more. */
+  isSilent: boolean;
   readonly whenGone: (() => void)[];
-  /** How often a release of it was carried out. */
+  /** How often it was released. */
   releases: number;
 }
 
@@ -146,9 +148,6 @@ export class Cluster {
   private readonly trackers = new Map<string, Map<string, Map<string, { reserved: number; consumed: number }>>>();
   private count = 0;
   private changes = 0;
-  /** For the admission service, which forgets what it is told is over (service.ts). */
-  onDropped: (query: Query) => void = () => undefined;
-  onCoordinatorReleased: (coordinator: string) => void = () => undefined;
 
   constructor(spec: ClusterSpec) {
     this.spec = spec;
@@ -196,8 +195,7 @@ export class Cluster {
     this.trackers.delete(process.address);
     for (const query of this.queries) {
       if (query.spec.at !== host || query.gone) continue;
-      this.stopFragments(query);
-      this.leave(query);
+      this.abandon(query);
       if (query.outcome === "undecided" || (query.outcome === "queued" && !this.spec.admissionService))
         this.end(query, "failed", "its coordinator is gone");
     }
@@ -245,6 +243,7 @@ export class Cluster {
   heartbeat(host: string, version: number, queries: readonly Query[]): void {
     const ids = queries.map((q) => q.id);
     this.service?.heartbeat(addressOf(host), version, ids, this.time.now);
+    this.noteReleases();
     this.dequeue();
   }
   setServiceMemory(usage: number, limit: number): void {
@@ -299,7 +298,7 @@ export class Cluster {
       controller.apply(this.statestore.updateFor(address), now);
       noteUpdate();
     }
-    if (this.service !== null) this.releaseOfFailedCoordinators();
+    this.noteReleases();
     this.rounds += 1;
     this.dequeue();
   }
@@ -341,9 +340,14 @@ export class Cluster {
     };
   }
 
-  private releaseOfFailedCoordinators(): void {
-    const present = new Set(this.members.map((b) => b.address));
-    for (const p of this.processes.values()) if (!present.has(p.address)) this.onCoordinatorReleased(p.address);
+  /** Queries that had been let in and that their controller no longer counts as running. */
+  noteReleases(): void {
+    const running = new Set(this.controllers().flatMap((c) => Object.values(c.controller.figures().running).flat()));
+    for (const query of this.queries) {
+      if (query.admission === null || query.releases > 0 || running.has(query.id)) continue;
+      query.held = [];
+      query.releases = 1;
+    }
   }
 
   // ---- the controllers ----------------------------------------------------------------------------------------
@@ -399,6 +403,7 @@ export class Cluster {
       admission: null,
       held: [],
       gone: false,
+      isSilent: false,
       whenGone: [],
       releases: 0,
     };
@@ -517,7 +522,6 @@ export class Cluster {
       if (!query.gone) this.change(query, "cancelled", null, end.waited);
       this.leave(query);
     }
-    if (end.kind === "cancelled") this.onDropped(query);
   }
 
   private onRejected(query: Query, said: Said<RejectReason>, waitedMs: number | null): void {
@@ -573,8 +577,14 @@ export class Cluster {
     query.releases += 1;
   };
 
+  theService(): ControllerPort {
+    if (this.service === null) throw new Error("the story speaks of an admission service that isn't there");
+    return this.service;
+  }
+
   /** The coordinator is through with it and says nothing to anybody. */
   abandon(query: Query): void {
+    query.isSilent = true;
     this.leave(query);
     this.stopFragments(query);
   }

@@ -1,4 +1,8 @@
-/** The core behind `ControllerPort`: translation only, no rule lives here. */
+/**
+ * The core behind `ControllerPort`: translation only, no rule lives here. A coordinator's own controller is called
+ * directly, the one of `admissiond` through its service.
+ */
+import { AdmissionService } from "../../src/core/admission/admission-service.ts";
 import { AdmissionController } from "../../src/core/admission/controller.ts";
 import { controllerOptions } from "../../src/core/admission/controller-options.ts";
 import { NO_USAGE } from "../../src/core/admission/pool-stats.ts";
@@ -28,9 +32,9 @@ export const makeCore = (settings: ModelSettings): ControllerPort => new CorePor
 
 export class CorePort implements ControllerPort {
   readonly core: AdmissionController;
+  private readonly service: AdmissionService | null;
   private membershipVersion = 0;
   private readonly handles = new Map<string, AdmissionQuery>();
-  private readonly heartbeats = new Map<string, number>();
 
   constructor(settings: ModelSettings) {
     this.core = new AdmissionController(
@@ -49,12 +53,13 @@ export class CorePort implements ControllerPort {
         },
       }),
     );
+    this.service = settings.admissiond ? new AdmissionService(this.core) : null;
   }
 
   setMembership(cluster: ModelCluster): void {
     if (cluster.version <= this.membershipVersion) return;
     this.membershipVersion = cluster.version;
-    this.core.setMembership(
+    (this.service ?? this.core).setMembership(
       membershipOf({
         // The core's empty membership is version 1, and versions only grow.
         version: cluster.version + 1,
@@ -66,26 +71,44 @@ export class CorePort implements ControllerPort {
   }
 
   submit(request: AdmissionRequest, pool: PoolConfig, root: PoolConfig, now: number): Decision {
-    return this.decide(request, () => this.core.submit(request, pool, root, instant(now)));
+    if (this.service !== null) return this.handOver(this.service, request, pool, root, now);
+    return this.unlessKnown(() => this.core.submit(request, pool, root, instant(now)));
   }
 
   submitCancelled(request: AdmissionRequest, pool: PoolConfig, root: PoolConfig, now: number): Decision {
-    return this.decide(request, () => this.core.submitCancelled(request, pool, root, instant(now)));
+    if (this.service !== null) return this.handOver(this.service, request, pool, root, now, true);
+    return this.unlessKnown(() => this.core.submitCancelled(request, pool, root, instant(now)));
   }
 
   resetInformational(pool: string): void {
     this.core.pool(pool)?.stats.resetInformational();
   }
 
-  private decide(request: AdmissionRequest, submit: () => AdmissionQuery): Decision {
-    let q: AdmissionQuery;
+  /** AdmitQuery and a worker's turn; `cancelled`: the cancellation came in between. */
+  private handOver(
+    service: AdmissionService,
+    request: AdmissionRequest,
+    pool: PoolConfig,
+    root: PoolConfig,
+    now: number,
+    cancelled = false,
+  ): Decision {
+    if (!service.accept(request)) return { kind: "error", text: DUPLICATE };
+    if (cancelled) service.cancel(request.queryId);
+    return this.told(service.decide(request.queryId, pool, root, instant(now))!);
+  }
+
+  private unlessKnown(submit: () => AdmissionQuery): Decision {
     try {
-      q = submit();
+      return this.told(submit());
     } catch (error) {
       if (error instanceof RequestError) return { kind: "error", text: DUPLICATE };
       throw error;
     }
-    this.handles.set(request.queryId, q);
+  }
+
+  private told(q: AdmissionQuery): Decision {
+    this.handles.set(q.id, q);
     if (q.state === "running") return admissionOf(q);
     if (q.state === "cancelled") return { kind: "cancelled" };
     if (q.state === "queued")
@@ -98,7 +121,7 @@ export class CorePort implements ControllerPort {
     const told = (q: AdmissionQuery): void => {
       ends.push({ query: q.id, end: endOf(q) });
     };
-    this.core.dequeuePass(instant(now), {
+    (this.service ?? this.core).dequeuePass(instant(now), {
       admitted: told,
       rejected: told,
       cancelled: told,
@@ -116,24 +139,34 @@ export class CorePort implements ControllerPort {
   }
   markCancelled(query: string): boolean {
     const q = this.handles.get(query);
-    if (q === undefined || q.state !== "queued" || q.isCancelMarked) return false;
-    this.core.markCancelled(q);
-    return true;
+    const isOpen = q !== undefined && q.state === "queued" && !q.isCancelMarked;
+    if (this.service !== null) return this.service.cancel(query) && isOpen;
+    if (isOpen) this.core.markCancelled(q);
+    return isOpen;
   }
   waiterWakes(query: string, now: number): End | null {
     const q = this.handles.get(query);
     if (q === undefined) return null;
     const waits = q.state === "queued";
-    this.core.timeOut(q, instant(now));
-    return waits ? endOf(q) : null;
+    if (this.service === null) this.core.timeOut(q, instant(now));
+    else this.service.poll(query, instant(now));
+    return waits && q.state !== "queued" ? endOf(q) : null;
   }
   releaseBackends(coordinator: string, query: string, hosts: readonly string[]): void {
+    if (this.service !== null) {
+      this.service.releaseBackends(query, hosts);
+      return;
+    }
     const q = this.runningQuery(coordinator, query);
     if (q === undefined) return;
     const positions = hosts.map((h) => q.plan!.schedule.hosts.indexOf(h)).filter((i) => i >= 0);
     this.core.releaseBackends(q, positions);
   }
   releaseQuery(coordinator: string, query: string, peak: number): void {
+    if (this.service !== null) {
+      this.service.release(query, peak);
+      return;
+    }
     const q = this.runningQuery(coordinator, query);
     if (q !== undefined) this.core.releaseQuery(q, peak);
   }
@@ -142,9 +175,17 @@ export class CorePort implements ControllerPort {
     return q?.state === "running" && q.request.coordinator === coordinator ? q : undefined;
   }
   heartbeat(coordinator: string, version: number, queries: readonly string[]): void {
-    if (version <= (this.heartbeats.get(coordinator) ?? 0)) return;
-    this.heartbeats.set(coordinator, version);
-    for (const q of this.core.runningAt(coordinator)) if (!queries.includes(q.id)) this.core.releaseQuery(q, -1);
+    this.service?.heartbeat(coordinator, version, new Set(queries));
+  }
+  knows(query: string): boolean {
+    if (this.service !== null) return this.service.knows(query);
+    return this.core.find(query) !== undefined;
+  }
+  numQueries(): number {
+    return this.service?.numQueries ?? 0;
+  }
+  highWaterMark(): number {
+    return this.service?.highWaterMark ?? 0;
   }
   setServiceMemory(usage: number, limit: number): void {
     this.core.setProcessMemory(usage, limit);
@@ -230,6 +271,8 @@ export class CorePort implements ControllerPort {
       coordinatorLimited: core.totalDequeueFailedCoordinatorLimited,
       pending: core.isPassDue,
       running: record(running, (ids) => ids),
+      numQueries: this.numQueries(),
+      highWaterMark: this.highWaterMark(),
     };
   }
 }

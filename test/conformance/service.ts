@@ -1,20 +1,16 @@
 /**
- * The messages between coordinators and the admission service (admission 7.7): AdmitQuery with retries, polling of
- * GetQueryStatus, release, cancellation, heartbeats. They can be lost; what the service does about that is what the
- * stories are about. Time-outs are noticed only by a poll, so up to one poll late.
+ * The coordinators' side of the admission service (admission 7.7): AdmitQuery with retries, polling of GetQueryStatus,
+ * release, cancellation, heartbeats. Messages can be lost; what the service makes of that is what the stories are
+ * about, and it is behind `ControllerPort`. Time-outs are noticed only by a poll, so up to one poll late.
  */
-import { addressOf, type Cluster, hostOf, type Query } from "./cluster.ts";
+import type { ControllerPort } from "../model/port.ts";
+import { addressOf, type Cluster, type Query } from "./cluster.ts";
 
 const STATUS_WAIT_MS = 100;
 const STATUS_RETRY_MS = 10;
 const HEARTBEAT_MS = 1000;
 
 export type Message = "admit-query" | "get-query-status" | "release-query" | "cancel-admission" | "heartbeat";
-
-/** What the service keeps for a query that was submitted to it, until it forgets it. */
-interface State {
-  released: boolean;
-}
 
 export interface Handing {
   /** How often the coordinator takes an answered message for a network error (duplicates are ignored). */
@@ -23,10 +19,8 @@ export interface Handing {
   readonly isCompressed: boolean;
 }
 
-export class AdmissionService {
+export class ServiceClients {
   heartbeats = 0;
-  highWaterMark = 0;
-  private states = new Map<string, State>();
   private readonly cluster: Cluster;
   private readonly maxRetryMs: number;
   private memory = { usage: 0, limit: Number.POSITIVE_INFINITY };
@@ -39,14 +33,8 @@ export class AdmissionService {
     this.cluster = cluster;
     this.maxRetryMs = maxRetryTimeS * 1000;
     this.chance = chance;
-    cluster.onCoordinatorReleased = (coordinator) => this.forgetRunningOf(coordinator);
-    cluster.onDropped = (query) => this.states.delete(query.id);
     cluster.release = (query) => this.sendRelease(query);
     this.beat();
-  }
-
-  get numQueries(): number {
-    return this.states.size;
   }
 
   lose(message: Message, rate: number): void {
@@ -63,9 +51,8 @@ export class AdmissionService {
     this.cluster.setServiceMemory(usage, limit);
   }
 
-  stop(): void {
-    this.cluster.stopService();
-    this.states = new Map();
+  private get service(): ControllerPort {
+    return this.cluster.theService();
   }
 
   // ---- AdmitQuery ----------------------------------------------------------------------------------------------
@@ -81,13 +68,10 @@ export class AdmissionService {
   }
 
   private tryAdmit(query: Query, handing: Handing, since: number, retries: number): void {
-    if (query.gone) {
-      this.answered(query);
-      return;
-    }
+    if (query.isSilent) return;
     const { time } = this.cluster;
     const reached = this.cluster.serviceIsServing() && !this.isLost("admit-query");
-    if (reached && !this.states.has(query.id)) this.take(query, handing);
+    if (reached && !this.service.knows(query.id)) this.take(query, handing);
     if (reached && !(handing.errorRate > 0 && this.chance() < handing.errorRate)) {
       this.unanswered.delete(query.id);
       this.poll(query);
@@ -100,7 +84,7 @@ export class AdmissionService {
         "failed",
         `Failed to admit query after waiting ${seconds}s and retrying ${retries} times.`,
       );
-      this.cluster.leave(query);
+      this.cluster.abandon(query);
       return;
     }
     const pause = STATUS_RETRY_MS * ((retries + 1) * this.chance() + 1);
@@ -113,47 +97,39 @@ export class AdmissionService {
       const said = `Admission rejected due to memory pressure in admissiond. Current usage: ${usage} bytes, limit: ${limit} bytes`;
       // Nobody has looked for a pool yet.
       this.cluster.end(query, "rejected", `Rejected query from pool N/A: ${said}`);
-      this.cluster.leave(query);
+      this.cluster.abandon(query);
       return;
     }
-    this.states.set(query.id, { released: false });
-    this.highWaterMark = Math.max(this.highWaterMark, this.states.size);
     this.cluster.submit(query);
   }
 
   // ---- GetQueryStatus --------------------------------------------------------------------------------------------
 
+  /** The call waits until the outcome is set, the deadline, or its own patience; then the next one follows. */
   private poll(query: Query): void {
-    if (query.gone && query.outcome !== "rejected") return;
+    if (query.isSilent) return;
     if (!this.cluster.serviceIsServing() || this.isLost("get-query-status")) {
       this.failAndCancel(query, "GetQueryStatus rpc failed");
       return;
     }
     if (query.outcome !== "queued") {
-      if (query.outcome === "rejected" || query.outcome === "timed-out") this.states.delete(query.id);
+      this.hear(query);
       return;
     }
     const { time } = this.cluster;
-    const controller = this.cluster.controllerFor(query.spec.at);
-    const timeout = controller.timeoutOf(query.id);
-    const queuedAt = query.history.at(-1)?.at ?? time.now;
-    const deadline = queuedAt + (timeout ?? 0);
-    // The call waits until the outcome is set, the deadline, or its own patience.
+    const deadline = (query.history.at(-1)?.at ?? time.now) + (this.service.timeoutOf(query.id) ?? 0);
     const until = Math.min(Math.max(deadline, time.now), time.now + STATUS_WAIT_MS);
     time.at(until, () => {
-      if (query.gone) return this.answered(query);
-      if (query.outcome === "queued" && time.now >= deadline) {
-        const end = controller.waiterWakes(query.id, time.now);
-        if (end !== null) this.cluster.onWaitEnded(query, end);
-        return this.answered(query);
-      }
-      time.at(time.now + STATUS_RETRY_MS, () => this.poll(query));
+      if (query.isSilent || !this.cluster.serviceIsServing()) return this.poll(query);
+      this.hear(query);
+      if (query.outcome === "queued") time.at(time.now + STATUS_RETRY_MS, () => this.poll(query));
     });
   }
 
-  private answered(query: Query): void {
-    if (query.outcome === "rejected" || query.outcome === "timed-out" || query.outcome === "cancelled")
-      this.states.delete(query.id);
+  /** What GetQueryStatus brings: an end that is due, or that a pass came to before. */
+  private hear(query: Query): void {
+    const end = this.service.waiterWakes(query.id, this.cluster.time.now);
+    if (end !== null) this.cluster.onWaitEnded(query, end);
   }
 
   private failAndCancel(query: Query, error: string): void {
@@ -168,34 +144,23 @@ export class AdmissionService {
 
   cancel(query: Query): void {
     if (query.gone) return;
-    if (query.outcome !== "queued") {
-      this.cluster.finish(query);
-      return;
-    }
-    this.sendCancel(query);
-    const controller = this.cluster.controllerFor(query.spec.at);
-    const end = controller.waiterWakes(query.id, this.cluster.time.now);
-    if (end !== null) this.cluster.onWaitEnded(query, end);
-    this.answered(query);
+    if (query.outcome === "queued") {
+      this.sendCancel(query);
+      this.hear(query);
+    } else this.cluster.finish(query);
   }
 
   /** Only the outcome cell: whoever meets the query next cleans up. */
   private sendCancel(query: Query): void {
     if (!this.cluster.serviceIsServing() || this.isLost("cancel-admission")) return;
-    this.cluster.controllerFor(query.spec.at).markCancelled(query.id);
+    this.service.markCancelled(query.id);
   }
 
   private sendRelease(query: Query): void {
     if (query.admission === null || !this.cluster.serviceIsServing() || this.isLost("release-query")) return;
-    const state = this.states.get(query.id);
-    if (state === undefined || state.released) return;
     const peak = Math.max(...query.admission.backends.map((b) => b.mem));
-    const { now } = this.cluster.time;
-    this.cluster.controllerFor(query.spec.at).releaseQuery(addressOf(query.spec.at), query.id, peak, true, now);
-    query.held = [];
-    query.releases += 1;
-    state.released = true;
-    this.states.delete(query.id);
+    this.service.releaseQuery(addressOf(query.spec.at), query.id, peak, true, this.cluster.time.now);
+    this.cluster.noteReleases();
   }
 
   private beat(): void {
@@ -207,23 +172,9 @@ export class AdmissionService {
         if (!this.cluster.serviceIsServing() || this.isLost("heartbeat")) continue;
         const live = this.cluster.queries.filter((q) => q.spec.at === host && !q.gone);
         this.cluster.heartbeat(host, version, live);
-        this.forgetReleased(this.cluster.queries.filter((q) => q.spec.at === host && q.gone));
       }
       this.heartbeats += 1;
       this.beat();
     });
-  }
-
-  /** A query that had been let in and that its coordinator no longer lists is released with all that is known of it. */
-  private forgetReleased(queries: readonly Query[]): void {
-    for (const query of queries) {
-      if (query.admission === null || !this.states.delete(query.id)) continue;
-      query.held = [];
-      query.releases += 1;
-    }
-  }
-
-  private forgetRunningOf(coordinator: string): void {
-    this.forgetReleased(this.cluster.queries.filter((q) => q.spec.at === hostOf(coordinator)));
   }
 }

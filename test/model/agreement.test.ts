@@ -1,7 +1,8 @@
 /** Model and core on a few hundred random stories; `npm run fuzz` plays tens of thousands. */
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { play, stories } from "./sequences.ts";
+import { play } from "./play.ts";
+import { stories } from "./story.ts";
 
 test("model and core agree on every step of random stories", () => {
   let told = 0;

@@ -668,7 +668,7 @@ export class ModelController {
 
   /**
    * The waiter wakes: because of its timeout, because the query was cancelled, or, in global mode, by a poll after
-   * a pass. Null: a pass ended the wait, and has told how.
+   * a pass or when nothing is due yet. Null: a pass ended the wait and has told how, or it goes on.
    */
   waiterWakes(query: string, now: number): ModelEnd | null {
     const decided = this.unnoticed.get(query);
@@ -679,9 +679,11 @@ export class ModelController {
     }
     const waiting = this.waiting(query);
     if (waiting === null) return null;
+    const timeout = Math.max(0, waiting.pool.queueTimeout ?? this.settings.queueWaitTimeoutMs);
+    const waited = now - waiting.since;
+    if (this.settings.admissiond && waiting.cell === null && waited < timeout) return null;
     const queue = this.queues.get(waiting.request.pool) ?? [];
     const stats = this.pool(waiting.request.pool);
-    const waited = now - waiting.since;
     queue.splice(queue.indexOf(waiting), 1);
     stats.aggQueued -= 1;
     stats.localQueued -= 1;
@@ -693,7 +695,6 @@ export class ModelController {
     }
     waiting.cell = "timedOut";
     stats.totals.timedOut += 1;
-    const timeout = Math.max(0, waiting.pool.queueTimeout ?? this.settings.queueWaitTimeoutMs);
     return {
       kind: "timedOut",
       waited,

@@ -4,7 +4,8 @@
  */
 import { parseArgs } from "node:util";
 import fc from "fast-check";
-import { play, stories } from "./sequences.ts";
+import { play } from "./play.ts";
+import { stories } from "./story.ts";
 
 const { values } = parseArgs({
   options: {

@@ -19,6 +19,8 @@ import type { Heavy } from "./details.ts";
 import type { ModelCluster } from "./schedule.ts";
 import { reasonText, staleText } from "./texts.ts";
 
+const DUPLICATE = "Cannot submit the same query for admission multiple times.";
+
 export interface Said<R> {
   readonly reason: R;
   readonly text: string;
@@ -89,6 +91,8 @@ export interface Figures {
   readonly coordinatorLimited: number;
   readonly pending: boolean;
   readonly running: Readonly<Record<string, readonly string[]>>;
+  readonly numQueries: number;
+  readonly highWaterMark: number;
 }
 
 export interface ControllerPort {
@@ -107,6 +111,11 @@ export interface ControllerPort {
   releaseBackends(coordinator: string, query: string, hosts: readonly string[], now: number): void;
   releaseQuery(coordinator: string, query: string, peak: number, releaseRest: boolean, now: number): void;
   heartbeat(coordinator: string, version: number, queries: readonly string[], now: number): void;
+  /** Queued or running here; of a service: not yet forgotten. */
+  knows(query: string): boolean;
+  /** `admission-control-service.num-queries` and its high-water mark; 0 for a coordinator's own controller. */
+  numQueries(): number;
+  highWaterMark(): number;
   setServiceMemory(usage: number, limit: number): void;
   setBackendReserved(pool: string, reserved: number, queries: readonly Heavy[]): void;
   publish(now: number): readonly TopicItem[] | null;
@@ -116,27 +125,57 @@ export interface ControllerPort {
   figures(): Figures;
 }
 
+/**
+ * The model, and around it, for a service, what the service remembers of each query between a coordinator's
+ * messages (7.7): from AdmitQuery until it is answered with a refusal, released, reported missing, dropped by a
+ * pass, or its coordinator is gone. A message about a query that is forgotten has no effect.
+ */
 export class ModelPort implements ControllerPort {
   private readonly model: ModelController;
+  /** Null: a coordinator's own controller. */
+  private readonly entries: Set<string> | null;
+  private most = 0;
 
   constructor(settings: ModelSettings) {
     this.model = new ModelController(settings);
+    this.entries = settings.admissiond ? new Set() : null;
   }
 
   setMembership(cluster: ModelCluster): void {
-    this.model.setMembership(cluster);
+    this.forgettingReleased(() => this.model.setMembership(cluster));
   }
   submit(request: AdmissionRequest, pool: PoolConfig, root: PoolConfig, now: number): Decision {
+    if (this.entries?.has(request.queryId)) return { kind: "error", text: DUPLICATE };
+    this.remember(request.queryId);
     return spoken(this.model.submit(request, pool, root, now));
   }
   submitCancelled(request: AdmissionRequest, pool: PoolConfig, root: PoolConfig, now: number): Decision {
+    if (this.entries?.has(request.queryId)) return { kind: "error", text: DUPLICATE };
+    this.remember(request.queryId);
     return spoken(this.model.submit(request, pool, root, now, true));
+  }
+  private remember(query: string): void {
+    this.entries?.add(query);
+    this.most = Math.max(this.most, this.entries?.size ?? 0);
+  }
+  private isForgotten(query: string): boolean {
+    return this.entries !== null && !this.entries.has(query);
+  }
+  /** Whatever stops running by itself in the course of it is forgotten. */
+  private forgettingReleased(work: () => void): void {
+    const running = [...this.model.running.values()].flatMap((queries) => [...queries.keys()]);
+    work();
+    for (const query of running)
+      if (![...this.model.running.values()].some((queries) => queries.has(query))) this.entries?.delete(query);
   }
   resetInformational(pool: string): void {
     this.model.resetInformational(pool);
   }
   dequeuePass(now: number): { query: string; end: End }[] {
-    return this.model.dequeuePass(now).map(({ query, end }) => ({ query, end: endOf(end) }));
+    return this.model.dequeuePass(now).map(({ query, end }) => {
+      if (end.kind === "cancelled") this.entries?.delete(query);
+      return { query, end: endOf(end) };
+    });
   }
   isPending(): boolean {
     return this.model.pending;
@@ -145,20 +184,39 @@ export class ModelPort implements ControllerPort {
     return this.model.timeoutOf(query);
   }
   markCancelled(query: string): boolean {
-    return this.model.markCancelled(query);
+    return this.isForgotten(query) ? false : this.model.markCancelled(query);
   }
   waiterWakes(query: string, now: number): End | null {
+    if (this.isForgotten(query)) return null;
     const end = this.model.waiterWakes(query, now);
+    const waits = this.model.timeoutOf(query) !== null;
+    const runs = [...this.model.running.values()].some((queries) => queries.has(query));
+    if (!waits && !runs) this.entries?.delete(query);
     return end === null ? null : endOf(end);
   }
   releaseBackends(coordinator: string, query: string, hosts: readonly string[]): void {
+    const held = this.model.running.get(coordinator)?.get(query)?.held;
+    // The service refuses the whole message when one of the backends isn't held any more.
+    if (this.entries !== null && (this.isForgotten(query) || !hosts.every((h) => held?.has(h)))) return;
     this.model.releaseBackends(coordinator, query, hosts);
   }
   releaseQuery(coordinator: string, query: string, peak: number, releaseRest: boolean): void {
+    if (this.isForgotten(query)) return;
+    this.entries?.delete(query);
     this.model.releaseQuery(coordinator, query, peak, releaseRest);
   }
   heartbeat(coordinator: string, version: number, queries: readonly string[]): void {
-    this.model.heartbeat(coordinator, version, queries);
+    this.forgettingReleased(() => this.model.heartbeat(coordinator, version, queries));
+  }
+  knows(query: string): boolean {
+    if (this.entries !== null) return this.entries.has(query);
+    return this.model.timeoutOf(query) !== null || [...this.model.running.values()].some((r) => r.has(query));
+  }
+  numQueries(): number {
+    return this.entries?.size ?? 0;
+  }
+  highWaterMark(): number {
+    return this.most;
   }
   setServiceMemory(usage: number, limit: number): void {
     this.model.serviceMemory = { usage, limit };
@@ -208,6 +266,8 @@ export class ModelPort implements ControllerPort {
       running: Object.fromEntries(
         [...m.running].flatMap(([c, queries]) => (queries.size > 0 ? [[c, [...queries.keys()].sort()]] : [])).sort(),
       ),
+      numQueries: this.numQueries(),
+      highWaterMark: this.highWaterMark(),
     };
   }
 }

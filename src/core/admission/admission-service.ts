@@ -78,6 +78,11 @@ export class AdmissionService {
     return this.#highWaterMark;
   }
 
+  /** Accepted and not yet forgotten. */
+  knows(queryId: string): boolean {
+    return this.#entries.has(queryId);
+  }
+
   /** AdmitQuery: remembers the request for a worker; false for one it has already (ignored). */
   accept(request: AdmissionRequest): boolean {
     if (this.#entries.has(request.queryId)) return false;
@@ -143,7 +148,11 @@ export class AdmissionService {
     if (version <= (this.#heartbeats.get(coordinator) ?? 0)) return [];
     this.#heartbeats.set(coordinator, version);
     const missing = this.controller.runningAt(coordinator).filter((q) => !live.has(q.id));
-    for (const q of missing) this.release(q.id, -1);
+    // Whatever the service remembers of them: one may have been forgotten by a message that came too early.
+    for (const q of missing) {
+      this.#entries.delete(q.id);
+      this.controller.releaseQuery(q, -1);
+    }
     return missing;
   }
 

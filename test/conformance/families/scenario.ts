@@ -12,14 +12,13 @@ import { shortName } from "../../../src/config/short-name.ts";
 import { groupTable } from "../../../src/config/user-groups.ts";
 import type { AdmissionOptions } from "../../../src/core/admission/request.ts";
 import { firstSetVerdict } from "../../../src/core/cluster/group-sets.ts";
-import type { PoolFigures } from "../../model/port.ts";
-import { addressOf, Cluster, type HostSpec, hostOf, type Outcome, type Query, RESULT_TEXT } from "../cluster.ts";
+import { Cluster, type HostSpec, type Query } from "../cluster.ts";
 import { DEFAULT_SETTINGS, type MakeController } from "../controllers.ts";
 import { makeCore } from "../core-controller.ts";
-import { evaluate, holds } from "../expressions.ts";
+import { Expectations, type Wave } from "../expectations.ts";
 import type { FamilyRunner, Verdict } from "../family.ts";
 import { ChangingPools, flagPools, limitsToConfig, type PoolSource } from "../pools.ts";
-import { AdmissionService, type Message } from "../service.ts";
+import { type Message, ServiceClients } from "../service.ts";
 import { shapeOf } from "../shapes.ts";
 
 // biome-ignore lint/suspicious/noExplicitAny: the vectors' own schema.
@@ -58,11 +57,11 @@ const COUNTS: Readonly<Record<string, string>> = {
 class Story {
   readonly complaints: string[] = [];
   private readonly cluster: Cluster;
-  private readonly service: AdmissionService | null;
+  private readonly service: ServiceClients | null;
   private readonly pools: ChangingPools;
   private readonly input: Any;
   private initialCounts: Record<string, number> | null = null;
-  private readonly waves: { remainingQueued: number; growth: number }[] = [];
+  private readonly waves: Wave[] = [];
   private readonly flagAccepted: Record<string, boolean> = {};
   /** Submissions that only carried a configuration in, by pool; they don't belong to the story's counts. */
   private touches = 0;
@@ -89,7 +88,7 @@ class Story {
       },
     });
     this.service = input.cluster.admission_service
-      ? new AdmissionService(this.cluster, flags.admission_max_retry_time_s ?? 60, chanceFrom(1))
+      ? new ServiceClients(this.cluster, flags.admission_max_retry_time_s ?? 60, chanceFrom(1))
       : null;
     this.cluster.startRounds(ROUND_MS);
   }
@@ -154,7 +153,7 @@ class Story {
         cluster.restartStatestore();
         break;
       case "stop-service":
-        this.theService().stop();
+        cluster.stopService();
         break;
       case "start-service":
         cluster.startService();
@@ -182,7 +181,7 @@ class Story {
     }
   }
 
-  private theService(): AdmissionService {
+  private theService(): ServiceClients {
     if (this.service === null) throw new Error("the story speaks of an admission service and has none");
     return this.service;
   }
@@ -343,14 +342,15 @@ class Story {
 
   /** Queries without an end of their own stay. The service has some heartbeats' time to hear of the others' end. */
   private untilFinished(): void {
-    const { time, queries } = this.cluster;
+    const { cluster } = this;
+    const { time, queries } = cluster;
     const stays = (q: Query): boolean => !q.gone && q.admission !== null && q.spec.durationMs === null;
     time.advanceUntil("all queries have finished", () => queries.every((q) => q.gone || stays(q)));
     if (this.service === null) return;
     const patience = time.now + PATIENCE_MS;
     time.advanceUntil(
       "the service has heard of it",
-      () => this.theService().numQueries <= queries.filter(stays).length || time.now > patience,
+      () => cluster.theService().numQueries() <= queries.filter(stays).length || time.now > patience,
     );
   }
 
@@ -385,222 +385,24 @@ class Story {
     } else time.advanceTo(time.now + n * ROUND_MS);
   }
 
-  // ---- expectations -------------------------------------------------------------------------------------------------
+  // ---- what can be looked at ----------------------------------------------------------------------------------------
 
+  /** Holds what has happened so far against what a vector says. */
   check(expected: Any, when: string): string[] {
     const counts = this.counts();
     this.initialCounts ??= counts;
-    const wrong: string[] = [];
-    const fail = (what: string, want: unknown, got: unknown): void => {
-      wrong.push(`${when}: ${what} is ${JSON.stringify(got)}, expected ${JSON.stringify(want)}`);
-    };
-    const equal = (what: string, want: unknown, got: unknown): void => {
-      if (JSON.stringify(want) !== JSON.stringify(got)) fail(what, want, got);
-    };
-    for (const [key, want] of Object.entries<Any>(expected)) this.checkOne(key, want, equal, fail);
-    return wrong;
+    const { cluster, waves, flagAccepted, initialCounts } = this;
+    const verdictOf = (q: Query): string | null => this.verdictFor(q);
+    return new Expectations({ cluster, waves, flagAccepted, counts, initialCounts, verdictOf }, when).check(expected);
   }
 
-  private checkOne(
-    key: string,
-    want: Any,
-    equal: (what: string, want: unknown, got: unknown) => void,
-    fail: (what: string, want: unknown, got: unknown) => void,
-  ): void {
-    const { cluster } = this;
-    const counts = this.counts();
-    const each = <T>(of: (query: Query) => T): void => {
-      for (const [name, value] of Object.entries(want)) equal(`${key} of ${name}`, value, of(cluster.byName(name)));
-    };
-    switch (key) {
-      case "outcomes":
-        for (const [name, value] of Object.entries<Any>(want)) {
-          const got = cluster.byName(name);
-          if (!isOutcome(got.outcome, value)) fail(`outcome of ${name}`, value, `${got.outcome} ${got.error}`);
-        }
-        return;
-      case "outcome_counts":
-      case "min_outcome_counts":
-        for (const [outcome, n] of Object.entries<Any>(want)) {
-          const got = cluster.queries.filter((q) => isOutcome(q.outcome, outcome)).length;
-          if (key === "outcome_counts" ? got !== n : got < n) fail(`number of ${outcome}`, n, got);
-        }
-        return;
-      case "outcome_counts_zero":
-        for (const outcome of want) {
-          const got = cluster.queries.filter((q) => isOutcome(q.outcome, outcome)).length;
-          if (got > 0) fail(`number of ${outcome}`, 0, got);
-        }
-        return;
-      case "counts":
-        for (const [name, n] of Object.entries(want)) equal(name, n, counts[name]);
-        return;
-      case "min_counts":
-        for (const [name, n] of Object.entries<Any>(want)) if (counts[name]! < n) fail(name, `>= ${n}`, counts[name]);
-        return;
-      case "counts_range":
-        for (const [name, [least, most]] of Object.entries<Any>(want)) {
-          const got = counts[name]!;
-          const [low, high] = [evaluate(least, this.named), evaluate(most, this.named)];
-          if (got < low || got > high) fail(name, [low, high], got);
-        }
-        return;
-      case "counts_sum":
-        equal(
-          "sum of counts",
-          want.equals,
-          want.of.reduce((sum: number, name: string) => sum + counts[name]!, 0),
-        );
-        return;
-      case "relations":
-        for (const relation of want) if (!holds(relation, this.named)) fail(relation, true, counts);
-        return;
-      case "per_wave":
-        this.checkWaves(want, fail);
-        return;
-      case "still_queued":
-        equal(key, want, this.numQueued());
-        return;
-      case "metrics":
-        for (const [name, value] of Object.entries(want)) equal(name, value, this.metric(name));
-        return;
-      case "min_metrics":
-        for (const [name, n] of Object.entries<Any>(want))
-          if (this.metric(name) < n) fail(name, `>= ${n}`, this.metric(name));
-        return;
-      case "metrics_increased":
-        for (const name of want) if (this.metric(name) <= 0) fail(name, "> 0", this.metric(name));
-        return;
-      case "executor_group":
-        each((q) => q.admission?.group);
-        return;
-      case "group_query_load_at_admission":
-        each((q) => q.admission?.groupLoad);
-        return;
-      case "resolved_pool":
-        each((q) => q.pool);
-        return;
-      case "planner_verdict":
-        each((q) => this.verdictFor(q));
-        return;
-      case "hosts_used":
-        for (const [name, hosts] of Object.entries<Any>(want))
-          equal(
-            `hosts of ${name}`,
-            [...hosts].sort(),
-            cluster
-              .byName(name)
-              .admission?.backends.map((b) => hostOf(b.address))
-              .sort(),
-          );
-        return;
-      case "num_completed_backends":
-        each((q) => (q.admission?.backends.length ?? 0) - q.held.length);
-        return;
-      case "release_count":
-        each((q) => q.releases);
-        return;
-      case "finished":
-        for (const name of want) if (!cluster.byName(name).gone) fail(`${name} finished`, true, false);
-        return;
-      case "all_finished": {
-        const open = cluster.queries.filter((q) => !q.gone).map((q) => q.spec.name);
-        equal(key, want ? [] : "some", want ? open : open.length > 0 ? "some" : []);
-        return;
-      }
-      case "mem_admitted_by_host":
-        for (const [host, mem] of Object.entries(want))
-          equal(`memory admitted on ${host}`, mem, this.memAdmittedOn(host));
-        return;
-      case "executors_at_zero":
-        equal(key, want, cluster.liveHosts().filter((h) => h.executor && this.memAdmittedOn(h.name) === 0).length);
-        return;
-      case "queries_per_host":
-        for (const host of cluster.liveHosts()) equal(`queries on ${host.name}`, want, cluster.queriesOn(host.name));
-        return;
-      case "in_flight":
-        equal(key, want, cluster.queries.filter((q) => !q.gone).length);
-        return;
-      case "current_users":
-        this.checkUsers(want, equal);
-        return;
-      case "staleness_contains":
-        for (const { name, controller } of cluster.controllers()) {
-          const text = controller.stalenessText(cluster.time.now);
-          for (const part of [want].flat()) if (!text.includes(part)) fail(`staleness at ${name}`, part, text);
-        }
-        return;
-      case "min_ms_since_update":
-        for (const host of cluster.liveCoordinators()) {
-          const ms = cluster.msSinceUpdate(host);
-          if (ms !== null && ms < want) fail(`ms since update at ${host}`, `>= ${want}`, ms);
-        }
-        return;
-      case "each":
-        for (const [outcome, expectations] of Object.entries<Any>(want))
-          for (const q of cluster.queries.filter((one) => isOutcome(one.outcome, outcome)))
-            for (const [what, value] of Object.entries<Any>(expectations)) this.checkText(q, what, value, fail);
-        return;
-      case "flag_accepted":
-        for (const [value, accepted] of Object.entries(want))
-          equal(`flag value ${value} accepted`, accepted, this.flagAccepted[value]);
-        return;
-      default:
-        if (this.checkCounted(key, want, fail)) return;
-        for (const [name, value] of Object.entries<Any>(want)) this.checkText(cluster.byName(name), key, value, fail);
-    }
-  }
-
-  /** `..._counts`: how many queries have a text that fits. */
-  private checkCounted(key: string, want: Any, fail: (what: string, want: unknown, got: unknown) => void): boolean {
-    const found = /^(min_)?(error|initial_queue_reason|latest_queue_reason|profile)(_regex)?_counts$/.exec(key);
-    if (found === null) return false;
-    for (const one of want) {
-      const pattern = one.regex === undefined ? null : new RegExp(one.regex, one.dotall ? "s" : "");
-      const fits = (text: string): boolean => (pattern === null ? text.includes(one.contains) : pattern.test(text));
-      const got = this.cluster.queries.filter((q) => fits(textOf(q, found[2]!))).length;
-      if (found[1] === "min_" ? got < one.count : got !== one.count)
-        fail(
-          `number of ${one.contains ?? one.regex}`,
-          one.count,
-          `${got}; texts: ${[...new Set(this.cluster.queries.map((q) => textOf(q, found[2]!)))].join(" | ")}`,
-        );
-    }
-    return true;
-  }
-
-  private checkText(q: Query, key: string, want: Any, fail: (what: string, want: unknown, got: unknown) => void): void {
-    const [, what, how = "contains"] = /^(.*?)(?:_(contains|equals|regex))?$/.exec(key)!;
-    const text = textOf(q, what!);
-    if (how === "equals" && text !== want) fail(`${what} of ${q.spec.name}`, want, text);
-    if (how === "regex" && !new RegExp(want, "s").test(text)) fail(`${what} of ${q.spec.name}`, want, text);
-    if (how === "contains")
-      for (const part of [want].flat()) if (!text.includes(part)) fail(`${what} of ${q.spec.name}`, part, text);
-  }
-
-  private checkWaves(rule: string, fail: (what: string, want: unknown, got: unknown) => void): void {
-    const found = /^admitted grows by (.*)$/.exec(rule);
-    if (found === null) throw new Error(`this stepper doesn't know the rule "${rule}" for waves`);
-    for (const { remainingQueued, growth } of this.waves) {
-      const names = (name: string): number => (name === "remaining queued" ? remainingQueued : this.named(name));
-      const want = evaluate(found[1]!, names);
-      if (growth !== want) fail(`growth of a wave with ${remainingQueued} queued`, want, growth);
-    }
-  }
-
-  private checkUsers(want: Any, equal: (what: string, want: unknown, got: unknown) => void): void {
-    const controllers = this.cluster.controllers();
-    for (const [name, users] of Object.entries<Any>(want)) {
-      const atHost = controllers.filter((c) => c.name === name);
-      for (const { name: at, controller } of atHost.length > 0 ? atHost : controllers) {
-        const pools = controller.figures().pools;
-        const seen: (PoolFigures | undefined)[] = atHost.length > 0 ? Object.values(pools) : [pools[name]];
-        const agg = new Set(seen.flatMap((p) => Object.keys(p?.aggUsers ?? {})));
-        const local = new Set(seen.flatMap((p) => Object.keys(p?.localUsers ?? {})));
-        if (users.agg !== undefined) equal(`users known at ${at}`, [...users.agg].sort(), [...agg].sort());
-        if (users.local !== undefined) equal(`own users of ${at}`, [...users.local].sort(), [...local].sort());
-      }
-    }
+  private counts(): Record<string, number> {
+    const pools = this.cluster.controllers().flatMap(({ controller }) => Object.values(controller.figures().pools));
+    const sums: Record<string, number> = {};
+    for (const [name, total] of Object.entries(COUNTS))
+      sums[name] = pools.reduce((sum, p) => sum + (p.totals[total] ?? 0), 0);
+    sums.rejected! -= this.touches;
+    return sums;
   }
 
   private verdictFor(q: Query): string | null {
@@ -612,77 +414,6 @@ class Story {
       isOnlyCoordinators: this.pools.config(q.pool).onlyCoordinators,
     });
   }
-
-  private memAdmittedOn(host: string): number {
-    return this.cluster
-      .controllers()
-      .reduce((sum, { controller }) => sum + (controller.figures().hosts[addressOf(host)]?.memAdmitted ?? 0), 0);
-  }
-
-  private counts(): Record<string, number> {
-    const sums: Record<string, number> = {};
-    for (const [name, total] of Object.entries(COUNTS))
-      sums[name] = this.figures().reduce((sum, p) => sum + (p.totals[total] ?? 0), 0);
-    sums.rejected! -= this.touches;
-    return sums;
-  }
-
-  private figures(): PoolFigures[] {
-    return this.cluster.controllers().flatMap(({ controller }) => Object.values(controller.figures().pools));
-  }
-
-  /** A product metric by its name without `admission-controller.`, the pool's name at its end. */
-  private metric(name: string): number {
-    if (name === "num-queries") return this.theService().numQueries;
-    if (name === "num-queries-high-water-mark") return this.theService().highWaterMark;
-    const controllers = this.cluster.controllers().map(({ controller }) => controller.figures());
-    if (name === "total-dequeue-failed-coordinator-limited")
-      return controllers.reduce((sum, f) => sum + f.coordinatorLimited, 0);
-    const [metric, pool] = [name.slice(0, name.indexOf(".")), name.slice(name.indexOf(".") + 1)];
-    const pools = controllers.flatMap((f) => f.pools[pool] ?? []);
-    const of = METRICS[metric];
-    if (of === undefined) throw new Error(`this stepper has no metric "${name}"`);
-    return metric.startsWith("agg-") ? Math.max(0, ...pools.map(of)) : pools.reduce((sum, p) => sum + of(p), 0);
-  }
-
-  private readonly named = (name: string): number => {
-    const initial = /^initial (.*)$/.exec(name);
-    const value = initial === null ? this.counts()[name] : this.initialCounts?.[initial[1]!];
-    if (value === undefined) throw new Error(`no count is called "${name}"`);
-    return value;
-  };
-}
-
-const METRICS: Readonly<Record<string, (p: PoolFigures) => number>> = {
-  "total-admitted": (p) => p.totals.admitted!,
-  "total-queued": (p) => p.totals.queued!,
-  "total-dequeued": (p) => p.totals.dequeued!,
-  "total-rejected": (p) => p.totals.rejected!,
-  "total-timed-out": (p) => p.totals.timedOut!,
-  "total-released": (p) => p.totals.released!,
-  "time-in-queue-ms": (p) => p.totals.timeInQueueMs!,
-  "agg-num-running": (p) => p.aggRunning,
-  "agg-num-queued": (p) => p.aggQueued,
-  "agg-mem-reserved": (p) => p.aggMemReserved,
-  "local-mem-admitted": (p) => p.localMemAdmitted,
-  "local-num-admitted-running": (p) => p.localRunning,
-  "local-num-queued": (p) => p.localQueued,
-  "local-backend-mem-reserved": (p) => p.localMemReserved,
-};
-
-/** `failed`: the query ended in an error, and the vector looks no further. */
-const isOutcome = (got: Outcome, want: string): boolean =>
-  got === want || (want === "failed" && (got === "rejected" || got === "timed-out"));
-
-function textOf(q: Query, what: string): string {
-  if (what === "error") return q.error;
-  if (what === "initial_queue_reason") return q.initialReason?.text ?? "";
-  if (what === "latest_queue_reason") return q.latestReason?.text ?? "";
-  if (what === "profile") return q.profile.join("\n");
-  // The lines a client's log shows while it waits: `KEY : VALUE`.
-  if (what === "query_log")
-    return `Admission result : ${RESULT_TEXT[q.outcome] ?? ""}\nLatest admission queue reason : ${q.latestReason?.text ?? ""}`;
-  throw new Error(`this stepper has no text "${what}" of a query`);
 }
 
 // ---- reading a vector -------------------------------------------------------------------------------------------------

@@ -175,6 +175,18 @@ describe("release, lost, late and repeated", () => {
     });
   });
 
+  test("a heartbeat releases a query that the service has forgotten too early", () => {
+    const s = new Service();
+    const running = s.submit(one);
+    const early = s.submit(one);
+    // A release that overtook the admission: nothing runs yet, and the service knows the query no more.
+    expect(s.service.release(early, -1)).toBe(false);
+    s.service.release(running, -1);
+    expect(s.pass()).toEqual([`admitted ${early}`]);
+    expect(s.service.heartbeat("a:1", 1, new Set()).map((q) => q.id)).toEqual([early]);
+    expect(s.service.controller.runningAt("a:1")).toEqual([]);
+  });
+
   test("a heartbeat releases what its coordinator no longer knows, queued ones stay; older ones are ignored", () => {
     const s = new Service();
     const two = poolConfig({ maxRequests: 2 });
