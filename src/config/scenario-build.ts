@@ -6,8 +6,9 @@
  */
 import { isAbsolute, resolve } from "node:path";
 import type { FragmentShape, RequestShape } from "../core/admission/request.ts";
+import { limitNeededFor } from "../core/admission/reservation-math.ts";
 import { ln } from "../core/exact-math.ts";
-import { bytes, instant, MiB, millis } from "../core/units.ts";
+import { type Bytes, bytes, instant, MiB, millis } from "../core/units.ts";
 import { FLAGS, FLAGS_SET_ELSEWHERE, QUERY_OPTIONS } from "./known-options.ts";
 import { nearestName } from "./nearest-name.ts";
 import { bufferSizeFor, planOf } from "./operator-plan.ts";
@@ -219,7 +220,7 @@ function buildClass(name: string, index: number, q: QueryClassInput, names: Name
   const uses = buildUse(q, path, names, source);
   const plan = uses.kind === "operators" ? planOf(uses.operators) : null;
   const coordinatorOnly = q.coordinatorOnly || q.trivial;
-  const estimate = q.estimate ?? plan?.estimate ?? peakHint(uses, coordinatorOnly, path, source);
+  const estimate = q.estimate ?? plan?.estimate ?? estimateForPeak(uses, coordinatorOnly, path, source);
   if (q.fragments !== undefined && q.mtDop !== undefined)
     source.fail([...path, "mtDop"], "mtDop and fragments both say how many instances there are", "Keep one of them.");
   const shape: RequestShape = {
@@ -297,8 +298,10 @@ function buildFragments(q: QueryClassInput, coordinatorOnly: boolean, minReserva
   return q.stmtType === "QUERY" ? [root, work] : [work];
 }
 
-function peakHint(uses: Use, coordinatorOnly: boolean, path: Path, source: ScenarioSource): number {
-  if (uses.kind === "footprint" && uses.peak.kind === "fixed" && uses.peak.value > 0) return uses.peak.value;
+/** Without an estimate: the limit under which a reservation of the peak fits (admission 2.1). */
+function estimateForPeak(uses: Use, coordinatorOnly: boolean, path: Path, source: ScenarioSource): number {
+  if (uses.kind === "footprint" && uses.peak.kind === "fixed" && uses.peak.value > 0)
+    return limitNeededFor(uses.peak.value as Bytes);
   if (coordinatorOnly) return 10 * MiB;
   return source.fail(
     path,
@@ -350,7 +353,7 @@ const buildSkew = (uses: UsesInput | undefined, path: Path, names: Names): Recor
 
 function buildPeak(q: QueryClassInput, uses: UsesInput | undefined, path: Path, source: ScenarioSource): Distribution {
   if (uses?.peak !== undefined) return buildDistribution(uses.peak, [...path, "uses", "peak"], source);
-  return { kind: "fixed", value: q.trivial ? 0 : (q.estimate ?? 0) };
+  return { kind: "fixed", value: q.trivial ? 0 : Math.round((q.estimate ?? 0) / 2) };
 }
 
 function buildProfile(uses: UsesInput | undefined, path: Path, source: ScenarioSource) {

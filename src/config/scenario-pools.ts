@@ -2,12 +2,12 @@
  * The pools of a scenario as they stand when the run begins: files or flags, groups of its users.
  */
 import { existsSync } from "node:fs";
-import { readAllocationFile } from "./allocation-file.ts";
+import { parseAllocationFile, readAllocationFile } from "./allocation-file.ts";
 import { ConfigError } from "./config-error.ts";
 import { type ImpalaFlags, parseFlags } from "./impala-flags.ts";
-import { openPoolDirectory, PoolDirectory } from "./pool-directory.ts";
+import { DEFAULT_SETTINGS, openPoolDirectory, PoolDirectory } from "./pool-directory.ts";
 import type { Fault, Scenario } from "./scenario.ts";
-import { EMPTY_SITE, readSiteFile } from "./site-file.ts";
+import { EMPTY_SITE, parseSiteFile, readSiteFile } from "./site-file.ts";
 import { injectedGroups, type UserGroups } from "./user-groups.ts";
 
 /** Throws ConfigError for a flag of the wrong type. */
@@ -23,6 +23,26 @@ export function openPools(scenario: Scenario, flags: ImpalaFlags): PoolDirectory
       ? { fairScheduler: pools.fairScheduler, llamaSite: pools.llamaSite }
       : { fairScheduler: null, llamaSite: null };
   return openPoolDirectory(paths, poolSettings(scenario, flags));
+}
+
+/** The pools of a run that was recorded, from the texts its records carry. */
+export function poolsFromTexts(
+  scenario: Scenario,
+  flags: ImpalaFlags,
+  texts: { readonly fairScheduler: NamedText | null; readonly llamaSite: NamedText | null },
+): PoolDirectory {
+  const { fairScheduler, llamaSite } = texts;
+  return new PoolDirectory({
+    ...DEFAULT_SETTINGS,
+    ...poolSettings(scenario, flags),
+    allocation: fairScheduler === null ? null : parseAllocationFile(fairScheduler.text, fairScheduler.path),
+    site: llamaSite === null ? null : parseSiteFile(llamaSite.text, llamaSite.path),
+  });
+}
+
+export interface NamedText {
+  readonly path: string;
+  readonly text: string;
 }
 
 type ConfigChange = Extract<Fault, { readonly kind: "configChanges" }>;

@@ -263,7 +263,9 @@ const uses = z
       .prefault(true),
     ...operators,
   })
-  .describe("What a query does with memory on each host: a footprint (peak) or real operators.");
+  .describe(
+    "What a query does with memory on each host: a footprint (peak) or real operators. Left out: a ramp up to half the estimate.",
+  );
 
 const fragment = z
   .strictObject({
@@ -316,7 +318,7 @@ const queryClass = z
     statement: z.string().describe("Statement text for profiles and logs.").optional(),
     stmtType: z.enum(["QUERY", "DML"]).describe("QUERY needs a coordinator fragment, DML does not.").prefault("QUERY"),
     estimate: size(
-      "Per host, what the planner would say. Left out: the peak of the footprint, or the operators' own estimate.",
+      "Per host, what the planner would say. Left out: enough for the peak of the footprint, or the operators' own estimate.",
     ).optional(),
     coordinatorEstimate: size("The planner's estimate for a dedicated coordinator.").prefault("100mb"),
     uses: uses.optional(),

@@ -30,3 +30,14 @@ export function prettyMillis(ms: number): string {
   if (minutes > 0) return text;
   return seconds > 0 ? `${text}${String(rest).padStart(3, "0")}ms` : `${rest}ms`;
 }
+
+/** Time from nanoseconds: `0.000ns`, `571.170us`, `118.402ms` (cut, not rounded), `12s340ms`, `4m7s`, `1h2m`. */
+export function prettyNanos(ns: number): string {
+  const n = Math.trunc(ns);
+  if (n < 1000) return `${n}.000ns`;
+  if (n < 1_000_000) return `${thousandths(n)}us`;
+  if (n < 1_000_000_000) return `${thousandths(Math.trunc(n / 1000))}ms`;
+  return prettyMillis(n / 1_000_000);
+}
+
+const thousandths = (n: number): string => `${Math.trunc(n / 1000)}.${String(n % 1000).padStart(3, "0")}`;

@@ -71,11 +71,16 @@ describe("what a scenario becomes", () => {
     expect(s.queries[0]).toMatchObject({ users: ["client"], requestedPool: "", cancelAfter: null });
     expect(s.queries[0]?.uses).toMatchObject({
       kind: "footprint",
-      peak: { kind: "fixed", value: GB },
+      peak: { kind: "fixed", value: GB / 2 },
       profile: "ramp",
     });
     expect(s.arrivals[0]?.retry.attempts).toBe(1);
     expect(s.scale).toEqual({ time: 1, memory: 1024 });
+  });
+
+  test("without an estimate there is enough for the peak (admission 2.1)", () => {
+    const [q] = parse({ queries: "{ q: { uses: { peak: 1gb }, duration: 1s } }" }).queries;
+    expect(q?.shape.perHostMemEstimate).toBe(1.25 * GB);
   });
 
   test("a file called scenario has its folder's name", () => {

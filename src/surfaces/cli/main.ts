@@ -7,6 +7,7 @@
 import { Command, CommanderError } from "commander";
 import { ConfigError, placeText, SeveralConfigErrors } from "../../config/config-error.ts";
 import { registerCheck } from "./check-command.ts";
+import { registerExplain } from "./explain-command.ts";
 import { registerImport } from "./import-command.ts";
 import { programVersion } from "./program-version.ts";
 import { registerRun } from "./run-command.ts";
@@ -44,6 +45,7 @@ function newProgram(surroundings: Surroundings, exit: (code: number) => void): C
   program.setOptionValue("color", undefined);
   registerRun(program, surroundings, exit);
   registerSimulate(program, surroundings, exit);
+  registerExplain(program, surroundings, exit);
   registerImport(program, surroundings, exit);
   registerCheck(program, surroundings, exit);
   for (const command of program.commands) command.exitOverride().copyInheritedSettings(program);

@@ -191,8 +191,8 @@ const EXAMPLES: readonly Example[] = [
   onOneHost(key("C02", "min-mem.root.a", "42949672960", "34359738368")),
   {
     id: "C03",
-    wrong: { allocation: a(mb(700000)) + `<queue name="b">${mb(600000)}</queue>`, cluster: tenHosts },
-    mended: { allocation: a(mb(624000)) + `<queue name="b">${mb(400000)}</queue>`, cluster: tenHosts },
+    wrong: { allocation: `${a(mb(700000))}<queue name="b">${mb(600000)}</queue>`, cluster: tenHosts },
+    mended: { allocation: `${a(mb(624000))}<queue name="b">${mb(400000)}</queue>`, cluster: tenHosts },
   },
   {
     id: "C04",

@@ -1,0 +1,113 @@
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { main } from "../../../src/surfaces/cli/main.ts";
+import { readRecords } from "../../../src/surfaces/cli/records-file.ts";
+
+const EXAMPLES = resolve(import.meta.dirname, "../../../examples/dashboards");
+const dir = mkdtempSync(join(tmpdir(), "waterhole-test-"));
+afterAll(() => rmSync(dir, { recursive: true }));
+
+async function waterhole(...args: string[]): Promise<{ code: number; stdout: string; stderr: string }> {
+  const written = { stdout: "", stderr: "" };
+  const stream = (name: "stdout" | "stderr") => ({
+    write: (text: string) => {
+      written[name] += text;
+    },
+  });
+  const code = await main(args, { stdout: stream("stdout"), stderr: stream("stderr"), environment: {} });
+  return { code, ...written };
+}
+
+const RECORDS = join(dir, "dropped.jsonl");
+/** Ids by how the query ended, in order. */
+const ids: Record<string, string[]> = {};
+
+beforeAll(async () => {
+  await waterhole("simulate", join(EXAMPLES, "dropped-statistics.yaml"), "--records", RECORDS);
+  await readRecords(RECORDS, (event) => {
+    if ("query" in event) ids[event.kind] = [...(ids[event.kind] ?? []), event.query];
+  });
+});
+
+const golden = (name: string): string => `../../golden/${name}.txt`;
+
+describe("waterhole explain: the product's lines, and why", () => {
+  test("a query that was admitted from the queue", async () => {
+    const { code, stdout } = await waterhole("explain", RECORDS, ids.admitted?.at(-1) ?? "");
+    expect(code).toBe(0);
+    await expect(stdout).toMatchFileSnapshot(golden("explain-from-queue"));
+  });
+
+  test("a query that timed out behind the head", async () => {
+    const { stdout } = await waterhole("explain", RECORDS, ids.timedOut?.at(-1) ?? "");
+    await expect(stdout).toMatchFileSnapshot(golden("explain-timed-out"));
+  });
+
+  test("a query that was rejected", async () => {
+    const { stdout } = await waterhole("explain", RECORDS, ids.rejected?.[0] ?? "");
+    await expect(stdout).toMatchFileSnapshot(golden("explain-rejected"));
+  });
+
+  test("the whole profile, as Impala prints it", async () => {
+    const { stdout } = await waterhole("explain", RECORDS, ids.admitted?.[0] ?? "", "--profile");
+    await expect(stdout).toMatchFileSnapshot(golden("profile-admitted"));
+  });
+
+  test("a query whose user has no right to the pool", async () => {
+    const scenario = join(dir, "denied.yaml");
+    writeFileSync(
+      scenario,
+      readFileSync(join(EXAMPLES, "scenario.yaml"), "utf8")
+        .replace("user: ana", "user: zoe")
+        .replaceAll(/(fair-scheduler|llama-site)\.xml/g, `${EXAMPLES}/$1.xml`),
+    );
+    const records = join(dir, "denied.jsonl");
+    await waterhole("simulate", scenario, "--records", records);
+    const text = readFileSync(records, "utf8");
+    const query = /"query":"([0-9a-f:]+)"/.exec(text)?.[1] ?? "";
+    const { stdout } = await waterhole("explain", records, query);
+    expect(stdout).toContain(
+      "Request from user 'zoe' with requested pool 'root.dashboards' denied access to assigned pool 'root.dashboards'",
+    );
+    expect(stdout).not.toContain("Admission result");
+  });
+
+  test("--json is one document with the profile in it", async () => {
+    const { stdout } = await waterhole("explain", RECORDS, ids.admitted?.[0] ?? "", "--json");
+    const json = JSON.parse(stdout);
+    expect(json).toMatchObject({
+      query: ids.admitted?.[0],
+      decision: { kind: "admitted" },
+      charge: { perHostSource: "POOL_CONFIG_MAX_QUERY_MEM_LIMIT" },
+    });
+    expect(json.profile).toContain("Admission result: Admitted immediately");
+  });
+});
+
+describe("what cannot be explained", () => {
+  test("a query that is not there: 2, with some that are", async () => {
+    const { code, stdout, stderr } = await waterhole("explain", RECORDS, "zzz");
+    expect([code, stdout]).toEqual([2, ""]);
+    expect(stderr).toMatch(
+      /there is no query "zzz" in this run\.\nnext: Queries of this run are, for instance, [0-9a-f:]+, /,
+    );
+  });
+
+  test("the beginning of several ids", async () => {
+    const { code, stderr } = await waterhole("explain", RECORDS, "");
+    expect(code).toBe(2);
+    expect(stderr).toContain("Give more of the id");
+  });
+
+  test.each([
+    ["no such file", "none.jsonl", "there is no such file"],
+    ["another file", "other.yaml", "this is no records file"],
+  ])("%s", async (_, name, problem) => {
+    writeFileSync(join(dir, "other.yaml"), "name: x\n");
+    const { code, stderr } = await waterhole("explain", join(dir, name), "a");
+    expect(code).toBe(2);
+    expect(stderr).toContain(problem);
+  });
+});
