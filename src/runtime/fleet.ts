@@ -36,6 +36,7 @@ import type { Bytes } from "../core/units.ts";
 import { pageSizeFor } from "./arena.ts";
 import { nodeEndpoint } from "./comlink-endpoint.ts";
 import type { EmulatedClock } from "./emulated-clock.ts";
+import { entryFile } from "./entry-file.ts";
 import { giveBackOf, HostLedger } from "./host-ledger.ts";
 import { FIRST_THREAD_ID, MAIN_ID } from "./host-lock.ts";
 import {
@@ -165,7 +166,7 @@ export class Fleet {
     };
     const numThreads = this.#threads.length;
     const pool = new Piscina({
-      filename: entryFile("executor"),
+      filename: entryFile("executor").href,
       workerData: settings,
       minThreads: numThreads,
       maxThreads: numThreads,
@@ -432,12 +433,6 @@ const marksOf = (v: LedgerView, pageSize: number): Omit<HostMarks, "host"> => ({
 
 /** The product's text for a query whose host no longer answers. */
 export const unreachableText = (address: string): string => `Failed due to unreachable impalad(s): ${address}`;
-
-/** Entry files lie beside src, TypeScript in a clone and JavaScript in the package. */
-function entryFile(name: string): string {
-  const extension = import.meta.url.endsWith(".ts") ? ".ts" : ".js";
-  return new URL(`../../workers/${name}${extension}`, import.meta.url).href;
-}
 
 function threadWanted(options: unknown): number {
   return typeof options === "object" && options !== null && "thread" in options ? Number(options.thread) : -1;

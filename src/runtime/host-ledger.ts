@@ -24,6 +24,8 @@ import {
   noRefusal,
   PAGE_FRESH,
   PAGES_AT,
+  POOL_COUNT,
+  POOLS_AT,
   TRACKER_FRESH,
   viewLedger,
 } from "../core/memory/ledger-layout.ts";
@@ -141,6 +143,8 @@ function copyOf(v: LedgerView): LedgerView {
   const f64 = new Float64Array(buffer);
   const records = at(v.f64[TRACKER_FRESH]!, 0);
   f64.set(v.f64.subarray(0, records));
+  const pools = v.f64[POOLS_AT]!;
+  f64.set(v.f64.subarray(pools, pools + v.f64[POOL_COUNT]!), pools);
   const links = v.f64[PAGES_AT]!;
   f64.set(v.f64.subarray(links, links + v.f64[PAGE_FRESH]!), links);
   return { i32: new Int32Array(buffer, 0, 16), f64, refusal: noRefusal() };
