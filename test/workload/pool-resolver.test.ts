@@ -1,9 +1,11 @@
 import { resolve } from "node:path";
 import { describe, expect, test } from "vitest";
+import { DEFAULT_FLAGS } from "../../src/config/impala-flags.ts";
 import { parseScenario, readScenario } from "../../src/config/scenario-file.ts";
 import { flagsOf, openPools } from "../../src/config/scenario-pools.ts";
 import { poolResolver } from "../../src/workload/pool-resolver.ts";
 import type { Resolution } from "../../src/workload/workload.ts";
+import { allocation, directory, queue, site } from "../config/fixtures.ts";
 
 const EXAMPLE = resolve(import.meta.dirname, "../../examples/dashboards/scenario.yaml");
 
@@ -65,7 +67,43 @@ describe("flags instead of files", () => {
     expect(poolResolver(() => pools, flags, {}).resolve("root.anything", "bob")).toMatchObject({
       kind: "resolved",
       pool: "default-pool",
-      defaultOptions: { MEM_LIMIT: "2g" },
+      defaultOptions: { MEM_LIMIT: "2147483648" },
     });
+  });
+});
+
+describe("pool-configuration 3.5: resolved at submission and again at admission", () => {
+  const resolved = (keys: Readonly<Record<string, string>>, requested: string, defaults = "") => {
+    const pools = directory({ allocation: allocation(queue("", "a") + queue("", "b")), site: site(keys) });
+    const flags = { ...DEFAULT_FLAGS, default_query_options: defaults };
+    return poolResolver(() => pools, flags, {}).resolve(requested, "ana");
+  };
+
+  test("REQUEST_POOL among a pool's default options sends the query elsewhere, with the first pool's options", () => {
+    const keys = { "options.root.ana": "request_pool=b,mem_limit=1g", "options.root.b": "mem_limit=2g" };
+    expect(resolved(keys, "")).toMatchObject({ pool: "root.b", defaultOptions: { MEM_LIMIT: "1073741824" } });
+  });
+
+  test("but not when the client has asked for a pool", () => {
+    const keys = { "options.root.a": "request_pool=b" };
+    expect(resolved(keys, "a")).toMatchObject({ pool: "root.a" });
+  });
+
+  test("process defaults may ask for a pool too", () => {
+    expect(resolved({}, "", "request_pool=b")).toMatchObject({ pool: "root.b" });
+    expect(resolved({}, "a", "request_pool=b")).toMatchObject({ pool: "root.a" });
+  });
+
+  test("pieces of the option string that are bad are dropped, the others apply", () => {
+    const keys = { "options.root.a": "mem_limit=5%,mt_dop=4,nonsense=1" };
+    expect(resolved(keys, "a")).toMatchObject({ defaultOptions: { MT_DOP: "4" } });
+    expect(resolved(keys, "a")).not.toMatchObject({ defaultOptions: { MEM_LIMIT: expect.anything() } });
+  });
+
+  test("a bad number of root fails every query, one of another pool does not", () => {
+    const error = 'NumberFormatException: For input string: "x"';
+    expect(resolved({ "placed.root": "x" }, "a")).toEqual({ kind: "unresolved", error });
+    expect(resolved({ "placed.root.a": "x" }, "a")).toEqual({ kind: "unresolved", error });
+    expect(resolved({ "placed.root.b": "x" }, "a")).toMatchObject({ kind: "resolved", pool: "root.a" });
   });
 });
