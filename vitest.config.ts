@@ -4,6 +4,7 @@ export default defineConfig({
   test: {
     include: ["test/**/*.test.ts"],
     exclude: ["test/full/**"],
+    globalSetup: ["scripts/build-kernels.mjs"],
     pool: "forks",
     testTimeout: 60_000,
     hookTimeout: 60_000,

@@ -73,9 +73,6 @@ export interface BufferPoolClientOptions {
   readonly checksum: (address: number, bytes: number) => number;
 }
 
-/** S11: what was read is not what was written. */
-export const SCRATCH_READ_VERIFY_FAILED = 118;
-
 export class BufferPoolClient {
   readonly reservation: ReservationClient;
   readonly counters: BufferPoolCounters = {
@@ -310,13 +307,11 @@ export class BufferPoolClient {
   #finishReading(page: Page): void {
     if (!page.reading) return;
     page.reading = false;
-    const failure = this.#store!.finishRead(page.id);
+    const store = this.#store!;
+    const failure = store.finishRead(page.id);
     if (failure !== null) throw new OperatorFailure(failure);
     if (this.#checksum(page.address, page.bytes) !== page.checksum)
-      throw new OperatorFailure({
-        code: SCRATCH_READ_VERIFY_FAILED,
-        text: `Error reading ${page.bytes} bytes from scratch file: verification of read data failed.`,
-      });
+      throw new OperatorFailure(store.unverified(page.range!));
     this.#dropDiskCopy(page);
   }
 

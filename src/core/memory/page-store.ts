@@ -39,6 +39,8 @@ export interface PageStore {
   startRead(page: number, range: DiskRange, address: number, bytes: number): void;
   /** Blocks until the page is there. */
   finishRead(page: number): Failure | null;
+  /** S11: what to report when the range's contents are not what was written. */
+  unverified(range: DiskRange): Failure;
   /** The range's contents are not needed any more: it can be used again (S5). */
   free(range: DiskRange): void;
 }

@@ -54,6 +54,10 @@ export class SimulatedStore implements PageStore {
     return null;
   }
 
+  unverified(): Failure {
+    return { code: 118, text: "not what was written" };
+  }
+
   free(range: DiskRange): void {
     if (!this.stored.delete(range.offset)) throw new Error("a range was given back twice");
     this.freed++;

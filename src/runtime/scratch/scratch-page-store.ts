@@ -1,0 +1,96 @@
+/**
+ * The buffer pool's disk: pages to a query's scratch files and back, from the thread that asks (memory 5.3).
+ *
+ * A write is done when it is asked for and reported at the pool's next look, so that no more than the allowed
+ * number is ever "in flight" and the rest stays dirty and may yet be pinned again (B10). A page of 1 MiB or more
+ * goes to the page cache at several GiB a second in one call; a second thread for it costs more than it hides
+ * (bench/spill.ts).
+ *
+ * With compression a page is written compressed if that saves at least an eighth, else as it is (S8).
+ */
+import { constants, deflateRawSync, inflateRawSync } from "node:zlib";
+import { fail } from "../../core/assert.ts";
+import type { DiskRange, Failure, PageStore, Written } from "../../core/memory/page-store.ts";
+import type { FileGroup } from "./file-group.ts";
+import { readVerifyFailed } from "./scratch-failures.ts";
+
+/** `--disk_spill_compression_codec`: `deflate` is Node's own at its fastest level. */
+export type Compression = "none" | "deflate";
+
+/** `--concurrent_scratch_ios_per_device`. */
+const WRITES_PER_DIRECTORY = 2;
+/** Saving less than this isn't worth unpacking. */
+const WORTH_IT = 7 / 8;
+
+export class ScratchPageStore implements PageStore {
+  readonly #group: FileGroup;
+  readonly #memory: Uint8Array;
+  readonly #compression: Compression;
+  readonly #done: Written[] = [];
+  readonly #reads = new Map<number, { range: DiskRange; address: number; bytes: number }>();
+
+  /** `memory` is the whole arena: addresses are offsets in it. */
+  constructor(group: FileGroup, memory: Uint8Array, compression: Compression = "none") {
+    this.#group = group;
+    this.#memory = memory;
+    this.#compression = compression;
+  }
+
+  get maxInFlight(): number {
+    return WRITES_PER_DIRECTORY * this.#group.activeDirectories;
+  }
+
+  startWrite(page: number, address: number, bytes: number): void {
+    const data = this.#pack(this.#memory.subarray(address, address + bytes));
+    const result = this.#group.write(data, bytes);
+    this.#done.push("code" in result ? { page, range: null, failure: result } : { page, range: result, failure: null });
+  }
+
+  takeWritten(): Written | null {
+    return this.#done.shift() ?? null;
+  }
+
+  waitForWritten(): Written {
+    return this.#done.shift() ?? fail("B8 something is in flight when it is waited for");
+  }
+
+  startRead(page: number, range: DiskRange, address: number, bytes: number): void {
+    this.#reads.set(page, { range, address, bytes });
+  }
+
+  finishRead(page: number): Failure | null {
+    const read = this.#reads.get(page) ?? fail("B5 a read is finished once");
+    this.#reads.delete(page);
+    const into = this.#memory.subarray(read.address, read.address + read.bytes);
+    if (read.range.stored === read.bytes) return this.#group.read(read.range, into);
+    const packed = Buffer.allocUnsafe(read.range.stored);
+    const failure = this.#group.read(read.range, packed);
+    return failure ?? this.#unpack(packed, into, read.range);
+  }
+
+  unverified(range: DiskRange): Failure {
+    return readVerifyFailed(this.#group.placeOf(range));
+  }
+
+  free(range: DiskRange): void {
+    this.#group.free(range);
+  }
+
+  #pack(page: Uint8Array): Uint8Array {
+    if (this.#compression === "none") return page;
+    const packed = deflateRawSync(page, { level: constants.Z_BEST_SPEED, memLevel: 9, chunkSize: 1 << 20 });
+    return packed.length <= page.length * WORTH_IT ? packed : page;
+  }
+
+  #unpack(packed: Uint8Array, into: Uint8Array, range: DiskRange): Failure | null {
+    try {
+      const page = inflateRawSync(packed, { maxOutputLength: into.length, chunkSize: 1 << 20 });
+      if (page.length !== into.length) return this.unverified(range);
+      into.set(page);
+      return null;
+    } catch {
+      // zlib's own wording says nothing a reader of the query's error can use.
+      return this.unverified(range);
+    }
+  }
+}
