@@ -53,6 +53,8 @@ export class PoolFold implements ExactPool {
   rejected = 0;
   timedOut = 0;
   cancelled = 0;
+  /** Refused before admission although they have a pool: their coordinator was gone. */
+  unresolved = 0;
   finished = 0;
   failed = 0;
   cancelledRunning = 0;

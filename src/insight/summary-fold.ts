@@ -16,10 +16,13 @@ export interface FoldSettings {
   readonly configOf: (pool: string) => PoolConfig | null;
   /** One queue per pool for all coordinators, or one for each. */
   readonly admission: "distributed" | "admissiond";
+  /** Faults can make a controller keep what nobody uses: then memory without a running query is no mistake of ours. */
+  readonly mayLeak?: boolean;
 }
 
 export class SummaryFold implements RunObserver {
   readonly #settings: FoldSettings;
+  readonly mayLeak: boolean;
   readonly names: Readonly<Record<NameKind, string[]>> = { pool: [], class: [], user: [], coordinator: [] };
   readonly pools: PoolFold[] = [];
   readonly refusals: Refusals[] = [];
@@ -32,6 +35,7 @@ export class SummaryFold implements RunObserver {
 
   constructor(settings: FoldSettings) {
     this.#settings = settings;
+    this.mayLeak = settings.mayLeak ?? false;
   }
 
   named(kind: NameKind, index: number, name: string): void {
@@ -47,7 +51,7 @@ export class SummaryFold implements RunObserver {
   }
 
   unresolved(at: number, q: QueryFacts): void {
-    this.until = at;
+    this.#poolAt(at, q).unresolved++;
     this.unresolvedCount++;
     this.firstUnresolved ??= { at, query: q.queryId };
   }

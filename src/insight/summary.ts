@@ -32,12 +32,14 @@ export interface PoolSummary {
   readonly timedOut: number;
   /** Before they were admitted. */
   readonly cancelled: number;
+  /** Refused before admission although they have a pool: their coordinator was gone. */
+  readonly unresolved: number;
   readonly stillWaiting: number;
   readonly finished: number;
   readonly failed: number;
   readonly cancelledRunning: number;
   readonly stillRunning: number;
-  /** Rejected, timed out, cancelled and failed, of all submitted. */
+  /** Rejected, timed out, cancelled, unresolved and failed, of all submitted. */
   readonly loss: number;
   /** From the intended arrival to the decision, of admitted queries. */
   readonly waitMs: Quantiles & { readonly mean: number | null };
@@ -152,7 +154,7 @@ export function summaryOf(fold: SummaryFold): RunSummary {
     pools,
     broken: [
       ...brokenTotals(pools, submitted, fold.unresolvedCount),
-      ...indexed.flatMap(({ pool }) => brokenIdentities(pool)),
+      ...indexed.flatMap(({ pool }) => brokenIdentities(pool, fold.mayLeak)),
     ],
   };
 }
@@ -165,7 +167,7 @@ function poolSummary(
   refusals: readonly Refusal[],
 ): PoolSummary {
   const admitted = p.immediately + p.trivially + p.fromQueue;
-  const lost = p.rejected + p.timedOut + p.cancelled;
+  const lost = p.rejected + p.timedOut + p.cancelled + p.unresolved;
   const { config } = p;
   return {
     pool: p.name,
@@ -178,6 +180,7 @@ function poolSummary(
     rejectedByRule: Object.fromEntries([...p.rejectedByRule].sort(([a], [b]) => (a < b ? -1 : 1))),
     timedOut: p.timedOut,
     cancelled: p.cancelled,
+    unresolved: p.unresolved,
     stillWaiting: p.queued,
     finished: p.finished,
     failed: p.failed,
@@ -206,21 +209,28 @@ function poolSummary(
     binding: bindingOf(p, until),
     fairness: {
       coordinators: jain(p.byCoordinator),
-      meanWaitMsByUser: Object.fromEntries(
-        p.byUser.map((share, i): [string, number] => [names.user[i] ?? "", share.waitedMs / share.admitted]),
-      ),
+      meanWaitMsByUser: meanWaits(p.byUser, names.user),
     },
     limits: config === null ? null : limitsOf(config),
     refusals,
     longestWaiter: p.longestWaiter,
-    classes: p.byClass.map((waits, i) => ({
-      queryClass: names.class[i] ?? "",
+    classes: classSummaries(p, names.class),
+  };
+}
+
+/** In name order: numbers of classes differ from one teller to another. */
+function classSummaries(p: PoolFold, names: readonly string[]): ClassSummary[] {
+  const found: ClassSummary[] = [];
+  p.byClass.forEach((waits, i) => {
+    found.push({
+      queryClass: names[i] ?? "",
       admitted: waits.count,
       needBytes: p.needOf(i),
       peakBytes: p.peakByClass[i] ?? -1,
       waitMs: quantilesOf(waits, 0),
-    })),
-  };
+    });
+  });
+  return found.sort((a, b) => (a.queryClass < b.queryClass ? -1 : 1));
 }
 
 const quantilesOf = (waits: Histogram, missing: number): Quantiles => ({
@@ -268,6 +278,14 @@ function bindingOf(p: PoolFold, until: number): Binding | null {
   };
 }
 
+function meanWaits(shares: readonly (WaitShare | undefined)[], names: readonly string[]): Record<string, number> {
+  const means: (readonly [string, number])[] = [];
+  shares.forEach((share, i) => {
+    if (share !== undefined) means.push([names[i] ?? "", share.waitedMs / share.admitted]);
+  });
+  return Object.fromEntries(means.sort(([a], [b]) => (a < b ? -1 : 1)));
+}
+
 /** (sum x)^2 / (m sum x^2) of mean waits; 1 when nobody waited. */
 function jain(shares: readonly (WaitShare | undefined)[]): number | null {
   const means = shares.filter((s) => s !== undefined).map((s) => s.waitedMs / s.admitted);
@@ -281,9 +299,9 @@ function jain(shares: readonly (WaitShare | undefined)[]): number | null {
 
 const RELATIVE = 1e-9;
 
-function brokenIdentities(p: PoolFold): string[] {
+function brokenIdentities(p: PoolFold, mayLeak: boolean): string[] {
   const broken: string[] = [];
-  const decided = p.immediately + p.trivially + p.fromQueue + p.rejected + p.timedOut + p.cancelled;
+  const decided = p.immediately + p.trivially + p.fromQueue + p.rejected + p.timedOut + p.cancelled + p.unresolved;
   if (p.submitted !== decided + p.queued)
     broken.push(`${p.name}: ${p.submitted} submitted, but ${decided} decided and ${p.queued} waiting`);
   const admitted = p.immediately + p.trivially + p.fromQueue;
@@ -291,7 +309,8 @@ function brokenIdentities(p: PoolFold): string[] {
   if (admitted !== ended + p.running)
     broken.push(`${p.name}: ${admitted} admitted, but ${ended} ended and ${p.running} running`);
   if (p.queued < 0 || p.running < 0 || p.memory < 0) broken.push(`${p.name}: a count fell below 0`);
-  if (p.running === 0 && p.memory !== 0) broken.push(`${p.name}: ${p.memory} bytes admitted with nothing running`);
+  if (!mayLeak && p.running === 0 && p.memory !== 0)
+    broken.push(`${p.name}: ${p.memory} bytes admitted with nothing running`);
   if (p.queued === 0 && differs(p.queuedMs, p.queueWaitMs))
     broken.push(`${p.name}: queue length over time is ${p.queuedMs} ms, waits add up to ${p.queueWaitMs} ms`);
   if (differs(p.ledger.totalMs, p.queuedMs))
@@ -301,9 +320,10 @@ function brokenIdentities(p: PoolFold): string[] {
 
 function brokenTotals(pools: readonly PoolSummary[], submitted: number, unresolved: number): string[] {
   const inPools = pools.reduce((sum, p) => sum + p.submitted, 0);
-  return inPools + unresolved === submitted
+  const withoutPool = unresolved - pools.reduce((sum, p) => sum + p.unresolved, 0);
+  return inPools + withoutPool === submitted
     ? []
-    : [`${submitted} submitted, but ${inPools} in pools and ${unresolved} without one`];
+    : [`${submitted} submitted, but ${inPools} in pools and ${withoutPool} without one`];
 }
 
 const differs = (a: number, b: number): boolean => Math.abs(a - b) > RELATIVE * Math.max(Math.abs(a), Math.abs(b), 1);

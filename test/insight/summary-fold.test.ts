@@ -1,5 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { instant } from "../../src/core/units.ts";
+import { EventObserver } from "../../src/insight/event-observer.ts";
+import { SummaryFold } from "../../src/insight/summary-fold.ts";
 import { ADM1, ADM2, ADM4, COORD, pool, poolOf, Stream, summarise } from "./stream.ts";
 
 describe("counts and conservation (insight 2.1)", () => {
@@ -55,6 +57,22 @@ describe("counts and conservation (insight 2.1)", () => {
       pools: [],
       broken: [],
     });
+  });
+
+  test("refused for another reason, it is still its pool's query", () => {
+    const s = new Stream()
+      .submit(5, "x")
+      .other({ kind: "unresolved", at: instant(5), query: "x", error: "the coordinator is gone" });
+    expect(summarise(s)).toMatchObject({ submitted: 1, unresolved: 1, broken: [] });
+    expect(poolOf(s)).toMatchObject({ submitted: 1, unresolved: 1, loss: 1 });
+  });
+
+  test("a controller that may keep what nobody uses breaks no promise", () => {
+    const fold = new SummaryFold({ configOf: () => null, admission: "distributed", mayLeak: true });
+    const observer = new EventObserver(fold);
+    for (const event of new Stream().submit(0, "a").admit(0, "a", 10).freePlace(10, "a").events) observer.add(event);
+    observer.end();
+    expect(fold.finish().broken).toEqual([]);
   });
 
   test("what is still going on at the end is said so", () => {

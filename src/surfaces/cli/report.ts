@@ -53,7 +53,7 @@ function headline({ name, summary, interrupted }: RunReport, look: Look): string
       sum((p) => p.rejected + p.timedOut + p.cancelled),
       "not admitted",
     ),
-    counted(unresolved, "without a pool"),
+    counted(unresolved, "refused before admission"),
     counted(
       sum((p) => p.stillRunning + p.stillWaiting),
       "still there",
@@ -147,7 +147,10 @@ function notAdmitted({ summary }: RunReport, look: Look): string[] {
     ];
     return several && own.length > 0 ? [pool.pool, ...own] : own;
   });
-  if (summary.unresolved > 0) lines.push(...entry(summary.unresolved, "no pool, or no right to it", look));
+  if (summary.unresolved > 0)
+    lines.push(
+      ...entry(summary.unresolved, "refused before admission: no pool, no right to it, or no coordinator", look),
+    );
   return lines.length === 0 ? [] : [paint(look, "bold", "NOT ADMITTED"), ...lines];
 }
 

@@ -66,7 +66,12 @@ export class ScenarioRun {
   }
 
   newFold(): SummaryFold {
-    return new SummaryFold({ configOf: (pool) => this.configOf(pool), admission: this.scenario.cluster.admission });
+    const { cluster, faults } = this.scenario;
+    return new SummaryFold({
+      configOf: (pool) => this.configOf(pool),
+      admission: cluster.admission,
+      mayLeak: faults.some((f) => f.kind === "releasesLost" || f.kind === "coordinatorDies"),
+    });
   }
 
   recordsHeader(mode: "live" | "virtual", machine: RecordsHeader["machine"]) {
