@@ -49,7 +49,6 @@ export function runByRules(
   const { requests } = p;
   const roomOf = (i: number): KindNeed | null =>
     requests.kinds[requests.kind[i]!]!.pool === p.pool ? needs[requests.kind[i]!]! : null;
-  let spilled = 0;
   const workload = new RecordedWorkload(requests, from, to, {
     ...(isSplit
       ? {
@@ -71,11 +70,11 @@ export function runByRules(
       return need === null || peak <= need.room ? peak : Math.floor(need.room);
     },
   });
-  for (let i = from; i < to; i++) {
-    const need = roomOf(i);
-    if (need !== null && requests.peak[i]! > need.room) spilled++;
-  }
-  const observer = new OutcomeObserver(isSplit ? [p.pool, largePool] : [p.pool]);
+  const spills = (i: number): boolean => requests.peak[i]! > (roomOf(i)?.room ?? Number.POSITIVE_INFINITY);
+  const observer = new OutcomeObserver(
+    isSplit ? [p.pool, largePool] : [p.pool],
+    someSpill(p, needs) ? (queryId) => spills(Number(queryId)) : null,
+  );
   simulate({
     scenario: p.scenario,
     workload,
@@ -83,12 +82,24 @@ export function runByRules(
     flags: p.flags,
     observer: extra === null ? observer : new BothObservers(observer, extra),
   });
-  return observer.outcome(from < to ? requests.at[from]! : 0, spilled);
+  return observer.outcome(from < to ? requests.at[from]! : 0);
+}
+
+/** Whether any kind has a limit at all that a peak could be above: then queries are looked at one by one. */
+function someSpill({ requests, pool }: RulesProblem, needs: readonly KindNeed[]): boolean {
+  const largest = new Float64Array(requests.kinds.length);
+  for (let i = 0; i < requests.count; i++) {
+    const kind = requests.kind[i]!;
+    if (requests.peak[i]! > largest[kind]!) largest[kind] = requests.peak[i]!;
+  }
+  return requests.kinds.some((k, kind) => k.pool === pool && largest[kind]! > needs[kind]!.room);
 }
 
 /** Folds the numbers of an outcome over the queries of some pools. */
 export class OutcomeObserver implements RunObserver {
   private readonly names: readonly string[];
+  private readonly spills: ((queryId: string) => boolean) | null;
+  private spilledCount = 0;
   private readonly own: boolean[] = [];
   private readonly classNames: string[] = [];
   private readonly waits = new Uint32Array(WAIT_BUCKETS);
@@ -111,8 +122,10 @@ export class OutcomeObserver implements RunObserver {
   private memoryAt = 0;
   private end = 0;
 
-  constructor(pools: readonly string[]) {
+  /** `spills` says of a recorded request whether it does under this setting; null: none can. */
+  constructor(pools: readonly string[], spills: ((queryId: string) => boolean) | null) {
     this.names = pools;
+    this.spills = spills;
   }
 
   named(kind: NameKind, index: number, name: string): void {
@@ -155,6 +168,7 @@ export class OutcomeObserver implements RunObserver {
       this.waitsByClass[q.queryClass] = byClass;
     }
     byClass[bucket]!++;
+    if (this.spills?.(q.queryId) === true) this.spilledCount++;
     this.running++;
     if (this.running > this.peakRunning) this.peakRunning = this.running;
     this.changeMemory(at, cluster);
@@ -177,7 +191,7 @@ export class OutcomeObserver implements RunObserver {
   }
 
   spilled(): void {
-    // Counted from the record: whether a query spills follows from its peak and its limit.
+    // Whether a query spills follows from its peak and its limit; the simulator is given peaks that fit.
   }
 
   memoryReleased(at: number, q: QueryFacts, bytes: number): void {
@@ -202,7 +216,7 @@ export class OutcomeObserver implements RunObserver {
     if (this.memory > this.peakMemory) this.peakMemory = this.memory;
   }
 
-  outcome(start: number, spilled: number): Outcome {
+  outcome(start: number): Outcome {
     const p95ByClass: Record<string, number> = {};
     this.submittedByClass.forEach((n, c) => {
       p95ByClass[this.classNames[c] ?? String(c)] = quantileOfBuckets(this.waitsByClass[c] ?? [], n, 0.95);
@@ -213,7 +227,7 @@ export class OutcomeObserver implements RunObserver {
       rejected: this.rejectedCount,
       timedOut: this.timedOutCount,
       failed: this.failedCount,
-      spilled,
+      spilled: this.spilledCount,
       meanWait: this.admittedCount === 0 ? 0 : this.sumWaits / this.admittedCount,
       longestWait: this.longestWait,
       p95: quantileOfBuckets(this.waits, this.submittedCount, 0.95),

@@ -41,7 +41,13 @@ export const DEFAULT_SIZE_OPTIONS: SizeOptions = {
   candidates: null,
 };
 
-export async function sizePool(problem: SizeProblem, options: SizeOptions, evaluate: Evaluate): Promise<SizeReport> {
+/** `part` takes this machine's share of the candidates; all of them when nothing is said. */
+export async function sizePool(
+  problem: SizeProblem,
+  options: SizeOptions,
+  evaluate: Evaluate,
+  part: (all: readonly Setting[]) => readonly Setting[] = (all) => all,
+): Promise<SizeReport> {
   const local = new Evaluator(problem);
   const day = problem.days[0]!;
   const base = local.configOf(problem.pool);
@@ -71,7 +77,7 @@ export async function sizePool(problem: SizeProblem, options: SizeOptions, evalu
   const manyControllers = hasManyControllers(problem);
   const elimination = await eliminate({
     now,
-    candidates,
+    candidates: part(candidates),
     goal,
     windows,
     days: problem.days.map((d) => d.count),

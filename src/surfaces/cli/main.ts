@@ -12,6 +12,7 @@ import { registerImport } from "./import-command.ts";
 import { programVersion } from "./program-version.ts";
 import { registerRun } from "./run-command.ts";
 import { registerSimulate } from "./simulate-command.ts";
+import { registerSize } from "./size-command.ts";
 import { registerStress } from "./stress-command.ts";
 import { type Surroundings, writeLines } from "./surroundings.ts";
 
@@ -50,6 +51,7 @@ function newProgram(surroundings: Surroundings, exit: (code: number) => void): C
   registerImport(program, surroundings, exit);
   registerCheck(program, surroundings, exit);
   registerStress(program, surroundings, exit);
+  registerSize(program, surroundings, exit);
   for (const command of program.commands) command.exitOverride().copyInheritedSettings(program);
   return program;
 }

@@ -17,6 +17,7 @@ import { newRunBus } from "../../runtime/run-bus.ts";
 import { plural } from "./figures.ts";
 import { seedOption } from "./options.ts";
 import { ProgressBlock, progressOf, renderProgress, WaitingHistory } from "./progress.ts";
+import { QueryLogFile } from "./query-log-file.ts";
 import { RecordsWriter } from "./records-file.ts";
 import { renderReport } from "./report.ts";
 import { exitCodeOf, type FleetReport, type RunReport, reportJson } from "./run-report.ts";
@@ -29,6 +30,8 @@ export interface RunOptions extends ColourChoice {
   readonly seed?: number;
   /** A path, true or absent: the usual place; false: none. */
   readonly records?: string | boolean;
+  /** Where to write the run as a query log with Impala's columns. */
+  readonly queryLog?: string;
   /** Where the run's scratch directory is made. */
   readonly scratch?: string;
 }
@@ -44,6 +47,7 @@ export function registerRun(program: Command, surroundings: Surroundings, exit: 
     .addOption(seedOption())
     .option("--records <file>", "where to write what happened (default: runs/NAME-SEED.jsonl)")
     .option("--no-records", "write no records")
+    .option("--query-log <file>", "write the run as Impala's query log: CSV, or JSON lines by any other name")
     .option("--scratch <folder>", "where spilled pages go (default: the system's temporary folder)")
     .option("--json", "print one JSON document")
     .action(async (scenario: string, options: RunOptions, command: Command) => {
@@ -67,6 +71,7 @@ class LiveSession {
   readonly #fold: SummaryFold;
   readonly #observer: EventObserver;
   readonly #records: RecordsWriter | null;
+  readonly #queryLog: QueryLogFile | null;
 
   constructor(opened: ScenarioRun, options: RunOptions, surroundings: Surroundings) {
     this.#opened = opened;
@@ -75,6 +80,7 @@ class LiveSession {
     this.#fold = opened.newFold();
     this.#observer = new EventObserver(this.#fold);
     this.#records = openRecords(opened, options.records);
+    this.#queryLog = options.queryLog === undefined ? null : new QueryLogFile(options.queryLog, opened.scenario);
   }
 
   async run(): Promise<RunReport> {
@@ -82,6 +88,7 @@ class LiveSession {
     bus.on("event", (event) => {
       this.#observer.add(event);
       this.#records?.add(event);
+      this.#queryLog?.add(event);
     });
     const { scenario, workload, flags } = this.#opened;
     const pools = {
@@ -89,7 +96,8 @@ class LiveSession {
       change: (fault: Parameters<ScenarioRun["changePools"]>[0]) => this.#opened.changePools(fault),
     };
     const { scratch } = this.#options;
-    const { run, done } = runLive(scenario, workload, pools, bus, {
+    const watched = this.#queryLog?.watching(workload) ?? workload;
+    const { run, done } = runLive(scenario, watched, pools, bus, {
       flags,
       ...(scratch === undefined ? {} : { scratchBase: scratch }),
     });
@@ -101,6 +109,7 @@ class LiveSession {
       stopListening();
       stopWatching();
       this.#records?.close();
+      this.#queryLog?.close();
     }
   }
 

@@ -1,0 +1,184 @@
+/**
+ * `waterhole size SCENARIO`: which settings this traffic needs (insight 3).
+ *
+ * Opens the scenario, draws its days once, hands the jobs to threads (or takes outcomes from shards), and
+ * prints the table, the two sentences and the pool files as a patch. With `--log` the traffic is a recorded
+ * one and the scenario says only what it runs on.
+ */
+import { createHash } from "node:crypto";
+import { availableParallelism } from "node:os";
+import { type Command, InvalidArgumentError, Option } from "commander";
+import { ConfigError } from "../../config/config-error.ts";
+import { parseSize, parseTime } from "../../config/scenario-units.ts";
+import { DEFAULT_SIZE_OPTIONS, type SizeOptions, sizePool } from "../../insight/size/size-pool.ts";
+import { seedOption } from "./options.ts";
+import { patchLines, patchOf } from "./size-patch.ts";
+import { DEFAULT_DAYS, DEFAULT_SIGMA, type Opened, openProblem, type ProblemFlags } from "./size-problem.ts";
+import { OutcomeBook, ofShard, parseShard, type Shard } from "./size-shards.ts";
+import { reportLines } from "./size-text.ts";
+import { SizeThreads } from "./size-threads.ts";
+import { type ColourChoice, lookFor, type Surroundings, writeJson, writeLines } from "./surroundings.ts";
+
+export interface SizeFlags extends ColourChoice, ProblemFlags {
+  readonly json?: boolean;
+  readonly p95?: number;
+  readonly loss?: number;
+  readonly candidates?: number;
+  readonly finalists?: number;
+  readonly memory?: number[];
+  readonly running?: number[];
+  readonly queued?: number[];
+  readonly timeout?: number[];
+  readonly oversubscribe?: number;
+  readonly threads?: number;
+  readonly shard?: Shard;
+  readonly out?: string;
+  readonly merge?: string[];
+}
+
+export function registerSize(program: Command, surroundings: Surroundings, exit: (code: number) => void): void {
+  program
+    .command("size")
+    .description("which pool settings this traffic needs, and which limit binds")
+    .argument("<scenario>", "scenario file; with --log only its cluster and pools count")
+    .option("--log <file>", "recorded traffic instead of the scenario's: a query log or a trace")
+    .option("--pool <name>", "the pool to size (default: the one with most traffic)")
+    .addOption(timeOption("--p95 <time>", "the p95 wait over all submitted to aim at (default: today's, at least 1s)"))
+    .addOption(shareOption("--loss <share>", "share of queries that may be lost (default 0.001)"))
+    .addOption(wholeOption("--days <number>", `simulated days for the finalists (default ${DEFAULT_DAYS})`, 1))
+    .addOption(wholeOption("--candidates <number>", "settings to try at most (default 1000)", 1))
+    .addOption(wholeOption("--finalists <number>", "settings to know well (default 8)", 1))
+    .addOption(listOption("--memory <sizes>", "try these amounts of pool memory, such as 180gb,200gb", sizeOf))
+    .addOption(listOption("--running <counts>", "try these limits of running queries", countOf))
+    .addOption(listOption("--queued <counts>", "try these queue lengths", countOf))
+    .addOption(listOption("--timeout <times>", "try these queue timeouts, such as 30s,2m", timeOf))
+    .addOption(
+      shareOption("--oversubscribe <factor>", "of what the hosts have, the pool may be given so much (default 1)"),
+    )
+    .addOption(
+      shareOption(
+        "--sigma <number>",
+        `a query with half the memory it wants takes 1 + sigma times as long (default ${DEFAULT_SIGMA})`,
+      ),
+    )
+    .addOption(wholeOption("--threads <number>", "threads to run on (default: one for each core)", 1))
+    .addOption(
+      new Option("--shard <i/n>", "run every n-th candidate from the i-th on; needs --out").argParser((text) => {
+        const shard = parseShard(text);
+        if (shard === null) throw new InvalidArgumentError("Expected i/n with 0 <= i < n, such as 0/4.");
+        return shard;
+      }),
+    )
+    .option("--out <file>", "where a shard writes its outcomes")
+    .option("--merge <files...>", "shards to take outcomes from")
+    .addOption(seedOption())
+    .option("--json", "print one JSON document")
+    .action(async (scenario: string, flags: SizeFlags, command: Command) => {
+      exit(await sizeCommand(scenario, { ...flags, ...command.optsWithGlobals<ColourChoice>() }, surroundings));
+    });
+}
+
+export async function sizeCommand(path: string, flags: SizeFlags, surroundings: Surroundings): Promise<number> {
+  if (flags.shard !== undefined && flags.out === undefined)
+    throw new ConfigError({ file: "--shard", line: null }, "a shard without --out would be lost", "Add  --out FILE");
+  const opened = await openProblem(path, flags);
+  const options = optionsOf(flags);
+  const threads = new SizeThreads(opened.problem, flags.threads ?? availableParallelism());
+  try {
+    const book = new OutcomeBook(threads.evaluate);
+    const fingerprint = fingerprintOf(opened, flags);
+    for (const file of flags.merge ?? []) book.read(file, fingerprint);
+    const report = await sizePool(opened.problem, options, book.evaluate, (all) => ofShard(all, flags.shard ?? null));
+    if (flags.shard !== undefined) return writeShard(book, fingerprint, flags, surroundings);
+    const patch = patchOf(opened, report);
+    if (flags.json) writeJson(surroundings.stdout, { ...report, patch });
+    else
+      writeLines(surroundings.stdout, [
+        ...reportLines(report, lookFor(surroundings.stdout, surroundings, flags)),
+        "",
+        ...patchLines(patch),
+      ]);
+    return 0;
+  } finally {
+    await threads.close();
+  }
+}
+
+function writeShard(book: OutcomeBook, fingerprint: string, flags: SizeFlags, { stdout }: Surroundings): number {
+  book.write(flags.out!, fingerprint);
+  const { index, of } = flags.shard!;
+  if (flags.json) writeJson(stdout, { shard: `${index}/${of}`, out: flags.out, runs: book.ran });
+  else
+    writeLines(stdout, [
+      `shard ${index} of ${of}: ${book.ran} runs written to ${flags.out}`,
+      "next: when all shards are done, the same command with  --merge FILES  instead",
+    ]);
+  return 0;
+}
+
+function optionsOf(flags: SizeFlags): SizeOptions {
+  return {
+    ...DEFAULT_SIZE_OPTIONS,
+    p95: flags.p95 ?? null,
+    loss: flags.loss ?? DEFAULT_SIZE_OPTIONS.loss,
+    most: flags.candidates ?? DEFAULT_SIZE_OPTIONS.most,
+    oversubscribe: flags.oversubscribe ?? 1,
+    asked: {
+      ...(flags.memory === undefined ? {} : { memory: flags.memory }),
+      ...(flags.running === undefined ? {} : { running: flags.running }),
+      ...(flags.queued === undefined ? {} : { queued: flags.queued }),
+      ...(flags.timeout === undefined ? {} : { timeout: flags.timeout }),
+    },
+    elimination: { ...(flags.finalists === undefined ? {} : { finalists: flags.finalists }) },
+  };
+}
+
+/** Everything that decides an outcome. */
+function fingerprintOf({ scenario, problem }: Opened, flags: SizeFlags): string {
+  const { shard: _shard, out: _out, merge: _merge, threads: _threads, json: _json, color: _color, ...deciding } = flags;
+  const { file: _file, ...described } = scenario;
+  const arrivals = described.arrivals.map((a) => (a.kind === "trace" ? { ...a, file: "" } : a));
+  const text = JSON.stringify([{ ...described, arrivals, pools: null }, problem.configs, problem.pool, deciding]);
+  return createHash("sha256").update(text).digest("hex");
+}
+
+// Flags
+
+const wholeOption = (flags: string, text: string, least: number): Option =>
+  new Option(flags, text).argParser((value) => {
+    const n = Number(value);
+    if (!Number.isSafeInteger(n) || n < least)
+      throw new InvalidArgumentError(`Expected a whole number from ${least} on.`);
+    return n;
+  });
+
+const shareOption = (flags: string, text: string): Option =>
+  new Option(flags, text).argParser((value) => {
+    const n = Number(value);
+    if (!Number.isFinite(n) || n < 0) throw new InvalidArgumentError("Expected a number from 0 on.");
+    return n;
+  });
+
+const timeOption = (flags: string, text: string): Option => new Option(flags, text).argParser(timeOf);
+
+function listOption(flags: string, text: string, parse: (item: string) => number): Option {
+  return new Option(flags, text).argParser((value) => value.split(",").map((item) => parse(item.trim())));
+}
+
+function sizeOf(text: string): number {
+  const size = parseSize(text);
+  if (!size.ok) throw new InvalidArgumentError(`"${text}" is no size such as 200gb.`);
+  return size.value;
+}
+
+function timeOf(text: string): number {
+  const time = parseTime(text);
+  if (!time.ok) throw new InvalidArgumentError(`"${text}" is no time such as 30s.`);
+  return time.value;
+}
+
+function countOf(text: string): number {
+  const n = Number(text);
+  if (!Number.isSafeInteger(n) || n < -1) throw new InvalidArgumentError(`"${text}" is no count; -1 is no limit.`);
+  return n;
+}

@@ -1,0 +1,166 @@
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { afterAll, describe, expect, test } from "vitest";
+import { main } from "../../../src/surfaces/cli/main.ts";
+import { parseShard } from "../../../src/surfaces/cli/size-shards.ts";
+
+const EXAMPLES = resolve(import.meta.dirname, "../../../examples/dashboards");
+const dir = mkdtempSync(join(tmpdir(), "waterhole-size-"));
+afterAll(() => rmSync(dir, { recursive: true }));
+
+async function waterhole(...args: string[]): Promise<{ code: number; stdout: string; stderr: string }> {
+  const written = { stdout: "", stderr: "" };
+  const stream = (name: "stdout" | "stderr") => ({
+    write: (text: string) => {
+      written[name] += text;
+    },
+  });
+  const code = await main(args, { stdout: stream("stdout"), stderr: stream("stderr"), environment: {} });
+  return { code, ...written };
+}
+
+function file(name: string, text: string): string {
+  const path = join(dir, name);
+  writeFileSync(path, text);
+  return path;
+}
+
+const HEAD = `cluster:
+  executors: [{ count: 10, memory: 100gb, slots: 16 }]
+  coordinators: [{ count: 1, on: executor }]
+pools: { fairScheduler: ${join(EXAMPLES, "fair-scheduler.xml")}, llamaSite: ${join(EXAMPLES, "llama-site.xml")} }
+queries:
+  tile: { pool: root.dashboards, user: ana, estimate: 1.5gb, duration: { exponential: { mean: 4s } }, uses: { peak: 1.1gb } }
+`;
+const SCENARIO = file("scenario.yaml", `${HEAD}arrivals: [{ rate: 3, query: tile, from: 0s, to: 200s }]\n`);
+const ASKED = [
+  "--days",
+  "2",
+  "--memory",
+  "170gb,190gb,200gb,215gb,230gb",
+  "--running",
+  "12,20,-1",
+  "--queued",
+  "30,50,97",
+  "--p95",
+  "6s",
+  "--loss",
+  "0.01",
+];
+
+describe("waterhole size", () => {
+  test("the table, the two sentences, relief and the patch", async () => {
+    const { code, stdout, stderr } = await waterhole("size", SCENARIO, ...ASKED, "--threads", "1");
+    expect(stderr).toBe("");
+    expect(code).toBe(0);
+    expect(stdout).toMatch(/^root\.dashboards: \d+ requests a day, 2 day\(s\); goal p95 6\.00 s/);
+    expect(stdout).toMatch(/\nnow +195\.3 GiB +20 +50 +30\.0 s/);
+    expect(stdout).toMatch(/\nGive root\.dashboards |\nLeave root\.dashboards /);
+    expect(stdout).toMatch(/\nnow with one more running: no difference/);
+    expect(stdout).toMatch(/\ntried \d+ settings: /);
+    expect(stdout).toMatch(/\n-.*200000 mb.*\n\+.*<maxResources>\d+ mb, 0 vcores/);
+  });
+
+  test("one thread or two, shards merged or not: the same document", async () => {
+    const whole = await waterhole("size", SCENARIO, ...ASKED, "--threads", "1", "--json");
+    const two = await waterhole("size", SCENARIO, ...ASKED, "--threads", "2", "--json");
+    expect(two.stdout).toBe(whole.stdout);
+    const parts = [0, 1, 2].map((i) => join(dir, `part-${i}.json`));
+    for (const [i, out] of parts.entries()) {
+      const shard = await waterhole(
+        "size",
+        SCENARIO,
+        ...ASKED,
+        "--threads",
+        "1",
+        "--shard",
+        `${i}/3`,
+        "--out",
+        out,
+        "--json",
+      );
+      expect(JSON.parse(shard.stdout)).toMatchObject({ shard: `${i}/3`, out });
+    }
+    const merged = await waterhole("size", SCENARIO, ...ASKED, "--threads", "1", "--json", "--merge", ...parts);
+    expect(merged.stdout).toBe(whole.stdout);
+  });
+
+  test("a shard of another problem is refused, and so is a file that is none", async () => {
+    const out = join(dir, "other.json");
+    await waterhole("size", SCENARIO, ...ASKED, "--shard", "0/9", "--out", out, "--threads", "1");
+    const other = await waterhole("size", SCENARIO, ...ASKED, "--seed", "7", "--threads", "1", "--merge", out);
+    expect(other.code).toBe(2);
+    expect(other.stderr).toMatch(
+      /other\.json: the shard was made from another scenario.*\nnext: Run all shards and the merge with the same command/,
+    );
+    const none = await waterhole("size", SCENARIO, ...ASKED, "--threads", "1", "--merge", SCENARIO);
+    expect(none.stderr).toMatch(/scenario\.yaml: this is no shard of {2}waterhole size/);
+  });
+
+  test("a recorded day: exact for it, no confidence, the cluster from the scenario", async () => {
+    const log = join(dir, "day.csv");
+    await waterhole("simulate", SCENARIO, "--no-records", "--query-log", log);
+    const { stdout, stderr } = await waterhole(
+      "size",
+      SCENARIO,
+      "--log",
+      log,
+      "--memory",
+      "190gb,215gb",
+      "--running",
+      "20",
+      "--queued",
+      "50",
+      "--p95",
+      "6s",
+      "--loss",
+      "0.01",
+      "--threads",
+      "1",
+      "--json",
+    );
+    expect(stderr).toBe("");
+    const report = JSON.parse(stdout);
+    expect(report.days).toBe(1);
+    expect(report.rows[0].p95Interval).toBeNull();
+    expect(report.assumptions.join()).toContain("one day");
+    expect(report.requestsADay).toBe(readFileSync(log, "utf8").trimEnd().split("\n").length - 1);
+  });
+
+  test.each([
+    [
+      "closed loops",
+      `${HEAD}arrivals: [{ clients: 3, think: 1s, query: tile, to: 60s }]\n`,
+      [],
+      /requests depend on answers.*\nnext: Describe the demand as rate/,
+    ],
+    [
+      "a pool nobody uses",
+      `${HEAD}arrivals: [{ rate: 3, query: tile, to: 10s }]\n`,
+      ["--pool", "root.etl"],
+      /no request of this traffic goes to root\.etl\.\nnext: Give one of: root\.dashboards/,
+    ],
+    [
+      "a shard that would be lost",
+      `${HEAD}arrivals: [{ rate: 3, query: tile, to: 10s }]\n`,
+      ["--shard", "0/2"],
+      /a shard without --out would be lost/,
+    ],
+  ])("%s: code 2, found and remedy", async (_name, text, more, message) => {
+    const { code, stderr } = await waterhole("size", file("wrong.yaml", text), "--threads", "1", ...more);
+    expect(stderr).toMatch(message);
+    expect(code).toBe(2);
+  });
+
+  test.each([
+    ["0/4", { index: 0, of: 4 }],
+    ["3/4", { index: 3, of: 4 }],
+    ["4/4", null],
+    ["1", null],
+    ["-1/4", null],
+    ["0/0", null],
+  ])("shard %s", (text, shard) => {
+    expect(parseShard(text)).toEqual(shard);
+  });
+});

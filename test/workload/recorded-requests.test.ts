@@ -1,0 +1,112 @@
+import { describe, expect, test } from "vitest";
+import { parseScenario } from "../../src/config/scenario-file.ts";
+import type { Instant } from "../../src/core/units.ts";
+import {
+  firstAtOrAfter,
+  isOpenTraffic,
+  RecordedWorkload,
+  recordRequests,
+} from "../../src/workload/recorded-requests.ts";
+import { createWorkload } from "../../src/workload/scenario-workload.ts";
+import type { Submission, Workload } from "../../src/workload/workload.ts";
+import { RESOLVER, scenarioOf } from "../insight/size/size-fixtures.ts";
+
+function taken(w: Workload): Submission[] {
+  const all: Submission[] = [];
+  while (w.nextAt() !== Number.POSITIVE_INFINITY) {
+    expect(w.isExhausted()).toBe(false);
+    const s = w.take();
+    all.push(s);
+    w.ended(s, "finished", s.intended);
+  }
+  expect(w.isExhausted()).toBe(true);
+  return all;
+}
+
+const figures = (s: Submission): unknown[] => [
+  s.intended,
+  s.firstIntended,
+  s.attempt,
+  s.queryClass,
+  s.pool,
+  s.user,
+  s.requestedPool,
+  s.coordinator,
+  s.duration,
+  s.peak,
+  s.placementOffset,
+  s.cancelAt,
+  s.unresolved,
+  s.userGroups,
+];
+
+describe("insight 3.4 item 7: drawn once, played many times", () => {
+  const scenario = scenarioOf({ small: 3, large: 0.5, coordinators: 3, seconds: 100 });
+
+  test("a record plays the very requests that were drawn, with their shapes", () => {
+    const drawn = taken(createWorkload(scenario, RESOLVER, 2));
+    const played = taken(new RecordedWorkload(recordRequests(createWorkload(scenario, RESOLVER, 2))));
+    expect(played.length).toBeGreaterThan(200);
+    expect(played.map(figures)).toEqual(drawn.map(figures));
+    expect(played.map((s) => s.shape)).toEqual(drawn.map((s) => s.shape));
+    expect(new Set(played.map((s) => s.queryId)).size).toBe(played.length);
+  });
+
+  test("its columns lie in shared memory", () => {
+    const record = recordRequests(createWorkload(scenario, RESOLVER));
+    expect(record.at.buffer).toBeInstanceOf(SharedArrayBuffer);
+    expect(record.kind.buffer).toBeInstanceOf(SharedArrayBuffer);
+    expect(record.at).toHaveLength(record.count);
+  });
+
+  test("a stretch of it, with other pools, holds and peaks", () => {
+    const record = recordRequests(createWorkload(scenario, RESOLVER));
+    const from = firstAtOrAfter(record, 10_000);
+    const to = firstAtOrAfter(record, 20_000);
+    const played = taken(
+      new RecordedWorkload(record, from, to, {
+        poolOf: (kind) => `pool-${kind}`,
+        durationOf: (i) => i,
+        peakOf: () => 7,
+      }),
+    );
+    expect(played.every((s) => s.intended >= 10_000 && s.intended < 20_000)).toBe(true);
+    expect(played.map((s) => [s.pool, s.duration, s.peak])).toEqual(
+      Array.from({ length: to - from }, (_, k) => [`pool-${record.kind[from + k]}`, from + k, 7]),
+    );
+  });
+
+  test.each([
+    { at: -1, index: 0 },
+    { at: 1_000_000, index: -1 },
+  ])("the first request at or after $at", ({ at, index }) => {
+    const record = recordRequests(createWorkload(scenario, RESOLVER));
+    expect(firstAtOrAfter(record, at)).toBe(index < 0 ? record.count : index);
+    const middle = record.at[17]!;
+    expect(firstAtOrAfter(record, middle)).toBe(17);
+    expect(firstAtOrAfter(record, middle + 0.0005)).toBe(18);
+  });
+
+  const withArrival = (line: string, more = ""): ReturnType<typeof parseScenario> =>
+    parseScenario(
+      `cluster: { executors: [{ count: 1, memory: 1gb }], coordinators: [{ count: 1, on: executor }] }\npools: flags\nqueries: { a: { estimate: 1gb, duration: 1s${more} } }\narrivals: [${line}]\n`,
+      "/s.yaml",
+    );
+
+  test.each([
+    ["{ rate: 1, query: a, from: 0s, to: 10s }", "", true],
+    ["{ at: 0s, query: a, count: 3 }", "", true],
+    ["{ clients: 2, think: 1s, query: a }", "", false],
+    ["{ rate: 1, query: a, from: 0s, to: 10s, retries: { on: [rejected], attempts: 3 } }", "", false],
+    ["{ rate: 1, query: a, from: 0s, to: 10s }", ", cancelAfter: 5s", false],
+  ])("%s%s: open traffic = %s", (line, more, open) => {
+    expect(isOpenTraffic(withArrival(line, more))).toBe(open);
+  });
+
+  test("the end of a request changes nothing", () => {
+    const w = new RecordedWorkload(recordRequests(createWorkload(scenario, RESOLVER)));
+    const next = w.nextAt();
+    w.ended();
+    expect(w.nextAt()).toBe(next as Instant);
+  });
+});
