@@ -135,7 +135,8 @@ function poolBlock(p: PoolSummary, look: Look): string[] {
 
 // What got no answer
 
-function notAdmitted({ summary }: RunReport, look: Look): string[] {
+function notAdmitted({ summary, interrupted }: RunReport, look: Look): string[] {
+  const cancelledText = interrupted ? "cancelled, most of them because the run was stopped" : "cancelled by the client";
   const several = summary.pools.filter((p) => p.refusals.length > 0).length > 1;
   const lines = summary.pools.flatMap((pool) => {
     const timedOut = pool.refusals.filter((r) => r.kind === "timedOut");
@@ -143,7 +144,7 @@ function notAdmitted({ summary }: RunReport, look: Look): string[] {
     const own = [
       ...timedOutLines(pool, timedOut, look),
       ...rejected.flatMap((r) => entry(r.count, `rejected: ${r.text}`, look)),
-      ...(pool.cancelled > 0 ? entry(pool.cancelled, "cancelled by the client", look) : []),
+      ...(pool.cancelled > 0 ? entry(pool.cancelled, cancelledText, look) : []),
     ];
     return several && own.length > 0 ? [pool.pool, ...own] : own;
   });
