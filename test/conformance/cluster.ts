@@ -47,6 +47,7 @@ export type Outcome =
   | "timed-out"
   | "cancelled"
   | "failed"
+  | "execution-failed"
   | "not-subject-to-admission";
 
 export const RESULT_TEXT: Readonly<Record<string, string>> = {
@@ -68,6 +69,8 @@ export interface OutcomeChange {
   readonly outcome: Outcome;
   /** Why it queued, was refused or timed out. */
   readonly reason: Reason | null;
+  /** Of a query that failed while it ran. */
+  readonly failure: { readonly code: string; readonly host: string } | null;
   readonly staleness: string;
   readonly waitedMs: number | null;
 }
@@ -146,6 +149,8 @@ export class Cluster {
   private removed: string[] = [];
   /** Host -> pool -> query -> what its fragments there hold. */
   private readonly trackers = new Map<string, Map<string, Map<string, { reserved: number; consumed: number }>>>();
+  /** Told of every query that begins to run, after its fragments have reserved. */
+  onStarted: (query: Query, admission: Admission) => void = () => undefined;
   private count = 0;
   private changes = 0;
 
@@ -480,7 +485,15 @@ export class Cluster {
   private change(query: Query, outcome: Outcome, reason: Reason | null, waitedMs: number | null): void {
     query.outcome = outcome;
     const staleness = this.stalenessFor(query);
-    query.history.push({ at: this.time.now, order: this.changes++, outcome, reason, staleness, waitedMs });
+    query.history.push({
+      at: this.time.now,
+      order: this.changes++,
+      outcome,
+      reason,
+      failure: null,
+      staleness,
+      waitedMs,
+    });
     const result = RESULT_TEXT[outcome];
     if (result !== undefined) query.profile.push(`Admission result: ${result}`);
   }
@@ -616,6 +629,16 @@ export class Cluster {
       queries.set(query.id, { reserved: Math.max(0, limit), consumed: b.mem });
       this.report(b.address, query.pool);
     }
+    this.onStarted(query, admission);
+  }
+
+  /** It fails while it runs: an end of its own kind, after which everything is given back. */
+  failExecution(query: Query, code: string, host: string): void {
+    query.outcome = "execution-failed";
+    query.error = code;
+    const entry = { outcome: query.outcome, reason: null, failure: { code, host }, staleness: "", waitedMs: null };
+    query.history.push({ at: this.time.now, order: this.changes++, ...entry });
+    this.finish(query);
   }
 
   private stopFragments(query: Query): void {
