@@ -142,6 +142,8 @@ class Replay {
     }
     checkUpTo(Number.POSITIVE_INFINITY);
     this.cluster.time.advanceUntil("all time-outs are through", () => !this.someoneWaits());
+    // What is due at this very moment still belongs to it.
+    this.cluster.time.advanceTo(this.cluster.time.now);
     return [...complaints, ...this.leftBehind()];
   }
 
