@@ -164,11 +164,14 @@ export class WaitLedger {
   #binMs = FIRST_BIN_MS;
   #from = 0;
   #until = 0;
+  /** What stopped some head in this interval. */
+  #heads: Causes = 0;
 
   /** What is added from now on was waited in this time. */
   interval(from: number, until: number): void {
     this.#from = from;
     this.#until = until;
+    this.#heads = 0;
     while (until > this.#binMs * BINS) this.#halveBins();
   }
 
@@ -187,8 +190,13 @@ export class WaitLedger {
   }
 
   addHead(causes: Causes): void {
+    this.#heads |= causes;
+  }
+
+  /** All queues have been charged. Time counts once, however many heads a cause has stopped in it. */
+  closeInterval(): void {
     const ms = this.#until - this.#from;
-    for (let i = 0; i < COUNT; i++) if ((causes & (1 << i)) !== 0) this.#head[i]! += ms;
+    for (let i = 0; i < COUNT; i++) if ((this.#heads & (1 << i)) !== 0) this.#head[i]! += ms;
   }
 
   get totalMs(): number {

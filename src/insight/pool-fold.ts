@@ -97,16 +97,23 @@ export class PoolFold implements ExactPool {
 
   readonly #queues: QueueOfPool[] = [];
   readonly #needs: number[] = [];
+  readonly #foreseenNeed: (queryClass: number) => number;
   #last: number;
 
-  constructor(name: string, config: PoolConfig | null, from: number) {
+  /** `foreseenNeed` of a class: what it will be charged, before one of it was; -1 unknown. */
+  constructor(name: string, config: PoolConfig | null, from: number, foreseenNeed: (queryClass: number) => number) {
+    this.#foreseenNeed = foreseenNeed;
     this.name = name;
     this.config = config;
     this.#last = from;
   }
 
   needOf(queryClass: number): number {
-    return this.#needs[queryClass] ?? -1;
+    const known = this.#needs[queryClass];
+    if (known !== undefined) return known;
+    const foreseen = this.#foreseenNeed(queryClass);
+    this.#needs[queryClass] = foreseen;
+    return foreseen;
   }
 
   learnNeed(queryClass: number, cluster: number): void {
@@ -149,6 +156,7 @@ export class PoolFold implements ExactPool {
     this.busyMemoryMs += this.memory * ms;
     this.ledger.interval(this.#last, at);
     for (const queue of this.#queues) if (queue.waiting > 0) queue.charge(this, this.ledger);
+    this.ledger.closeInterval();
   }
 
   #measureExcess(config: PoolConfig, ms: number): void {

@@ -14,6 +14,8 @@ import { type RunSummary, summaryOf } from "./summary.ts";
 export interface FoldSettings {
   /** The record of a pool, null when it cannot be known: then nothing is compared with limits. */
   readonly configOf: (pool: string) => PoolConfig | null;
+  /** Cluster memory that a query of the class will be charged there (MEM-10), null: not to be known. */
+  readonly needOf?: (pool: string, queryClass: string) => number | null;
   /** One queue per pool for all coordinators, or one for each. */
   readonly admission: "distributed" | "admissiond";
   /** Faults can make a controller keep what nobody uses: then memory without a running query is no mistake of ours. */
@@ -139,7 +141,9 @@ export class SummaryFold implements RunObserver {
 
   #newPool(at: number, index: number): PoolFold {
     const name = this.names.pool[index] ?? "";
-    const pool = new PoolFold(name, name === "" ? null : this.#settings.configOf(name), at);
+    const { configOf, needOf } = this.#settings;
+    const foreseenNeed = (queryClass: number): number => needOf?.(name, this.names.class[queryClass] ?? "") ?? -1;
+    const pool = new PoolFold(name, name === "" ? null : configOf(name), at, foreseenNeed);
     this.pools[index] = pool;
     return pool;
   }

@@ -80,6 +80,36 @@ describe("every waiting second has a cause (insight 2.3)", () => {
     expect(summarise(s, pool({ maxMem: 100 })).broken).toEqual([]);
   });
 
+  test("what a class will be charged is known before one of it was", () => {
+    const s = new Stream()
+      .submit(0, "a", { queryClass: "large" })
+      .admit(0, "a", 60)
+      .submit(0, "b", { queryClass: "large" })
+      .queue(0, "b", ADM4(60, 100))
+      .submit(0, "c", { queryClass: "small" })
+      .queue(0, "c", ADM1(1))
+      .end(1000, "a")
+      .admit(1000, "b", 60, "fromQueue", 1000)
+      .admit(1000, "c", 10, "fromQueue", 1000)
+      .end(2000, "b")
+      .end(2000, "c");
+    const needOf = (_: string, queryClass: string) => (queryClass === "small" ? 10 : 60);
+    const [p] = summarise(s, pool({ maxMem: 100 }), undefined, needOf).pools;
+    expect(p?.binding?.shares.map((x) => [x.constraint, x.waitedMs])).toEqual([
+      ["poolMemory", 1000],
+      ["queueOrder", 1000],
+    ]);
+  });
+
+  test("time in which several coordinators' heads wait for one cause counts once", () => {
+    const s = new Stream().submit(0, "a").admit(0, "a", 60);
+    for (const i of [1, 2, 3]) s.submit(0, `w${i}`, { coordinator: `coord-${i}:27000` }).queue(0, `w${i}`, ADM2(1, 1));
+    s.end(1000, "a");
+    for (const i of [1, 2, 3]) s.admit(1000, `w${i}`, 60, "fromQueue", 1000).end(1000, `w${i}`);
+    const [p] = summarise(s, pool({ maxRequests: 1 })).pools;
+    expect(p?.binding).toMatchObject({ headMs: 1000, shares: [{ constraint: "runningLimit", waitedMs: 3000 }] });
+  });
+
   test("the cause changes when another query takes the last place", () => {
     const s = new Stream()
       .submit(0, "a")

@@ -120,8 +120,13 @@ export const pool = (over: Partial<Omit<PoolConfig, "maxMemResources">> & { maxM
   return { ...DEFAULT_POOL_CONFIG, maxMemResources: maxMem as MaxBytes, ...rest };
 };
 
-export function summarise(stream: Stream, config: PoolConfig = pool({}), end?: number): RunSummary {
-  const fold = new SummaryFold({ configOf: () => config, admission: "distributed" });
+export function summarise(
+  stream: Stream,
+  config: PoolConfig = pool({}),
+  end?: number,
+  needOf: (pool: string, queryClass: string) => number | null = () => null,
+): RunSummary {
+  const fold = new SummaryFold({ configOf: () => config, needOf, admission: "distributed" });
   const observer = new EventObserver(fold);
   for (const event of stream.events) observer.add(event);
   observer.end(end);

@@ -202,12 +202,18 @@ function binding({ summary, chargeOf }: RunReport, look: Look): string[] {
 
 function bindingLine(pool: PoolSummary, look: Look): string {
   const b = pool.binding!;
-  const others = b.shares
-    .slice(1, 3)
-    .map((s) => `${CONSTRAINT_TEXT[s.constraint]} ${shareText(s.waitedMs / totalWaited(pool))}`);
+  const share = (ms: number): string => shareText(ms / totalWaited(pool));
+  const what = paint(look, "bold", CONSTRAINT_TEXT[b.constraint]);
+  const others = b.shares.slice(1, 3);
+  // Followers have no head time of their own: what counts is what their heads wait for.
+  if (b.constraint === "queueOrder") {
+    const [head] = others;
+    const heads = head === undefined ? "" : `: behind heads that wait for ${CONSTRAINT_TEXT[head.constraint]}`;
+    return `${what}, ${share(b.shares[0]?.waitedMs ?? 0)} of all waiting${heads}`;
+  }
   const alone = `${timeText(b.headMs)} of the ${timeText(pool.queuedMs)} in which anything waited`;
-  const then = others.length === 0 ? "" : `; then ${others.join(", ")}`;
-  return `${paint(look, "bold", CONSTRAINT_TEXT[b.constraint])}, ${alone}${then}`;
+  const then = others.map((s) => `${CONSTRAINT_TEXT[s.constraint]} ${share(s.waitedMs)}`).join(", ");
+  return `${what}, ${alone}${then === "" ? "" : `; then ${then}`}`;
 }
 
 const totalWaited = (pool: PoolSummary): number => pool.binding!.shares.reduce((sum, s) => sum + s.waitedMs, 0);
@@ -218,13 +224,15 @@ function bindingReasons(pool: PoolSummary, chargeOf: RunReport["chargeOf"]): str
   const main = principalClass(pool);
   if (limits === null || main === null || main.needBytes <= 0) return [];
   switch (pool.binding?.constraint) {
+    case "queueOrder":
+      return memoryReasons(pool, main, limits, chargeOf).filter((reason) => reason.startsWith("needs go"));
     case "poolMemory":
       return memoryReasons(pool, main, limits, chargeOf);
     case "runningLimit":
       return limits.maxMemoryBytes <= 0
-        ? [`${limits.maxRequests} places were taken; the pool has no memory limit`]
+        ? [`all ${limits.maxRequests} places were taken; the pool has no memory limit`]
         : [
-            `${limits.maxRequests} places were taken; there is memory for ${Math.floor(limits.maxMemoryBytes / main.needBytes)} queries of ${prettyBytes(main.needBytes)}`,
+            `all ${limits.maxRequests} places were taken; there is memory for ${Math.floor(limits.maxMemoryBytes / main.needBytes)} queries of ${prettyBytes(main.needBytes)}`,
           ];
     default:
       return [];
@@ -243,6 +251,13 @@ function memoryReasons(
   { maxMemoryBytes, maxRequests }: NonNullable<PoolSummary["limits"]>,
   chargeOf: RunReport["chargeOf"],
 ): string[] {
+  const needs = pool.classes.filter((c) => c.needBytes > 0).sort((a, b) => a.needBytes - b.needBytes);
+  const least = needs[0];
+  const most = needs.at(-1);
+  if (least !== undefined && most !== undefined && least.needBytes !== most.needBytes)
+    return [
+      `needs go from ${prettyBytes(least.needBytes)} (${least.queryClass}) to ${prettyBytes(most.needBytes)} (${most.queryClass}), and ${prettyBytes(maxMemoryBytes)} are there`,
+    ];
   const need = main.needBytes;
   const fit = Math.floor(maxMemoryBytes / need);
   const fitting = `${fit} ${plural(fit, "query", "queries")} of ${prettyBytes(need)} fit in ${prettyBytes(maxMemoryBytes)}`;

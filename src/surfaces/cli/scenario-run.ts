@@ -69,6 +69,7 @@ export class ScenarioRun {
     const { cluster, faults } = this.scenario;
     return new SummaryFold({
       configOf: (pool) => this.configOf(pool),
+      needOf: (pool, queryClass) => this.#chargeOf(pool, queryClass)?.cluster ?? null,
       admission: cluster.admission,
       mayLeak: faults.some((f) => f.kind === "releasesLost" || f.kind === "coordinatorDies"),
     });

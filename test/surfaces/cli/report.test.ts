@@ -158,8 +158,26 @@ describe("the report as text (page-and-demos 3.3 to 3.5)", () => {
       .end(2000, "b");
     const summary = summarise(s, { ...CONFIG, maxRequests: 1 });
     expect(text(reportOf(s, [], { summary }), look(140))).toContain(
-      "1 places were taken; there is memory for 195 queries of 1.00 GB",
+      "all 1 places were taken; there is memory for 195 queries of 1.00 GB",
     );
+  });
+
+  test("queue order names what the heads wait for, and how far needs lie apart", () => {
+    const s = new Stream()
+      .submit(0, "t", { queryClass: "small" })
+      .admit(0, "t", GB)
+      .submit(0, "a", { queryClass: "large" })
+      .admit(0, "a", 120 * GB)
+      .submit(0, "b", { queryClass: "large" })
+      .queue(0, "b", ADM4(120 * GB, 200_000 * MB));
+    for (let i = 0; i < 5; i++) s.submit(0, `c${i}`, { queryClass: "small" }).queue(0, `c${i}`, ADM1(i + 1));
+    s.end(1000, "a").admit(1000, "b", 120 * GB, "fromQueue", 1000);
+    for (let i = 0; i < 5; i++) s.admit(1000, `c${i}`, GB, "fromQueue", 1000);
+    for (let i = 0; i < 5; i++) s.end(2000, `c${i}`);
+    s.end(2000, "b").end(2000, "t");
+    const told = text(reportOf(s), look(140));
+    expect(told).toContain("queue order (ADM-1), 83 % of all waiting: behind heads that wait for pool memory (ADM-4)");
+    expect(told).toContain("needs go from 1.00 GB (small) to 120.00 GB (large), and 195.31 GB are there");
   });
 
   test("a large inflation is named with its source", () => {
