@@ -257,7 +257,7 @@ export class Coordinator {
       return;
     }
     fleet.startFragments(
-      queryOrder(q, queryClass, poolNumber(submission.pool), orders.length <= WIDE),
+      queryOrder(q, queryClass, poolNumber(submission.pool), now, orders.length <= WIDE),
       orders.map((o) => o.order),
     );
   }
@@ -468,7 +468,13 @@ function peakOn(b: ScheduledBackend, schedule: Schedule, peak: number, uses: Use
   return Math.round(peak * factor) as Bytes;
 }
 
-function queryOrder(q: LiveQuery, queryClass: QueryClass, pool: number, tellsSteps: boolean): QueryOrder {
+function queryOrder(
+  q: LiveQuery,
+  queryClass: QueryClass,
+  pool: number,
+  admittedAt: Instant,
+  tellsSteps: boolean,
+): QueryOrder {
   const { submission } = q;
   const { uses } = queryClass;
   return {
@@ -481,6 +487,7 @@ function queryOrder(q: LiveQuery, queryClass: QueryClass, pool: number, tellsSte
     spillable: uses.kind === "footprint" && uses.spillable,
     profile: uses.kind === "footprint" ? uses.profile : "flat",
     tellsSteps,
+    admittedAt,
     duration: submission.duration,
   };
 }

@@ -103,9 +103,9 @@ export class FragmentRun {
   readonly order: FragmentOrder;
   readonly #thread: FragmentThread;
   readonly #host: ThreadHost;
-  readonly #file: ScratchFile;
-  readonly #plan: readonly { readonly progress: number; readonly target: number }[];
-  #startedAt = 0 as Instant;
+  /** Made when needed: until the minimum is claimed, nothing else is done. */
+  #file: ScratchFile | null = null;
+  #plan: readonly { readonly progress: number; readonly target: number }[] = [];
   #step = 0;
   #client = NONE;
   #next: { cancel(): void } | null = null;
@@ -124,8 +124,6 @@ export class FragmentRun {
     this.order = order;
     this.#host = host;
     this.#thread = thread;
-    this.#file = new ScratchFile(thread.scratch, host.address, query.id);
-    this.#plan = planOf(query, order.peak);
   }
 
   start(): void {
@@ -140,8 +138,8 @@ export class FragmentRun {
       return;
     }
     this.#client = opened;
-    this.#startedAt = this.#thread.now();
-    this.#thread.tell({ kind: "started", task: this.order.task, at: this.#startedAt });
+    this.#thread.tell({ kind: "started", task: this.order.task, at: this.#thread.now() });
+    this.#plan = planOf(this.query, this.order.peak);
     this.#tellReserved();
     this.#advance();
   }
@@ -155,15 +153,15 @@ export class FragmentRun {
   abandon(): void {
     this.#hasEnded = true;
     this.#next?.cancel();
-    this.#file.close();
+    this.#file?.close();
   }
 
   /** Does the steps that are due and makes an appointment for the next. */
   #advance(): void {
-    const { duration } = this.query;
+    const { admittedAt, duration } = this.query;
     while (!this.#hasEnded && this.#step < this.#plan.length) {
       const { progress, target } = this.#plan[this.#step]!;
-      const due = (this.#startedAt + progress * duration) as Instant;
+      const due = (admittedAt + progress * duration) as Instant;
       if (due > this.#thread.now()) {
         this.#next = this.#thread.at(due, () => this.#advance());
         return;
@@ -251,7 +249,7 @@ export class FragmentRun {
     }
     let at: number;
     try {
-      at = this.#file.write(arena.views(pages));
+      at = this.#openFile().write(arena.views(pages));
     } catch (error) {
       return {
         code: 101,
@@ -264,6 +262,11 @@ export class FragmentRun {
     this.#spilled += bytes;
     this.#thread.tell({ kind: "spilled", task: this.order.task, bytes: bytes as Bytes });
     return null;
+  }
+
+  #openFile(): ScratchFile {
+    this.#file ??= new ScratchFile(this.#thread.scratch, this.#host.address, this.query.id);
+    return this.#file;
   }
 
   /** The output is read: what is in memory goes first, then block after block comes back, is checked and dropped. */
@@ -292,6 +295,7 @@ export class FragmentRun {
   #readBlock(block: Block): FragmentError | null {
     const { ledger, arena, address } = this.#host;
     const pageSize = arena.pageSize;
+    const file = this.#openFile();
     for (let done = 0; done < block.pages.length; ) {
       const wanted = Math.ceil((block.pages.length - done) * pageSize * this.#scale);
       const got = ledger.run(useMore, this.#client, wanted);
@@ -301,12 +305,12 @@ export class FragmentRun {
       const offset = block.at + done * pageSize;
       const beside = room > 0 ? null : new Uint8Array(pageSize);
       const views = beside === null ? arena.views(pages) : [beside];
-      if (!this.#file.read(views, offset)) return { code: 102, text: readTruncatedText(this.#file.path) };
+      if (!file.read(views, offset)) return { code: 102, text: readTruncatedText(file.path) };
       const count = Math.max(1, room);
       for (let i = 0; i < count; i++) {
         const stamp = this.#stampOf(block.pages[done + i]!);
         const same = beside === null ? arena.holds(pages[i]!, stamp) : arena.matches(beside, stamp);
-        if (!same) return { code: 118, text: readVerifyText(this.#file.path, offset + i * pageSize, address) };
+        if (!same) return { code: 118, text: readVerifyText(file.path, offset + i * pageSize, address) };
       }
       ledger.run(letGo, this.#client, room, got);
       done += count;
@@ -362,7 +366,7 @@ export class FragmentRun {
   #end(error: FragmentError | null): void {
     this.#hasEnded = true;
     this.#next?.cancel();
-    this.#file.remove();
+    this.#file?.remove();
     const peak = this.#client === NONE ? 0 : this.#host.ledger.run(closeFragment, this.#client);
     this.#client = NONE;
     const { task } = this.order;

@@ -54,7 +54,9 @@ export interface QueryOrder {
   readonly profile: FootprintProfile;
   /** Every step of the footprint is told, not only the first and the last. */
   readonly tellsSteps: boolean;
-  /** Emulated, from the instance's start to its end. */
+  /** When the query was admitted: all its instances count their steps from there, whenever they got the message. */
+  readonly admittedAt: Instant;
+  /** Emulated, from the admission to the last row. */
   readonly duration: Millis;
 }
 

@@ -63,6 +63,7 @@ class TestThread implements FragmentThread {
         pool: 1,
         queryClass: 0,
         tellsSteps: true,
+        admittedAt: this.now(),
         bufferPoolLimit: 0,
         scratchLimit: -1,
         spillable: true,
