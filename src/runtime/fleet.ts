@@ -123,6 +123,8 @@ export class Fleet {
   #lastTask = 0;
   #lastLockId = FIRST_THREAD_ID - 1;
   #isStopping = false;
+  /** Bugs of ours that ended a thread. */
+  readonly #failures: string[] = [];
   /** Why a thread is being ended by us, by thread number. */
   readonly #reasons = new Map<number, string>();
 
@@ -284,7 +286,7 @@ export class Fleet {
 
   /**
    * Ends all threads, whatever they do, gives back what they held, and removes the scratch directory. Gives what was
-   * not as it should be: an empty list when nothing was left behind.
+   * not as it should be, threads that failed by themselves included; an empty list when all was well.
    */
   async stop(): Promise<string[]> {
     this.#isStopping = true;
@@ -293,7 +295,7 @@ export class Fleet {
       await pool.destroy();
       this.#pool = null;
     }
-    const broken: string[] = [];
+    const broken = [...this.#failures];
     for (const thread of this.#threads) {
       this.#closePorts(thread);
       await thread.portsClosed;
@@ -329,7 +331,10 @@ export class Fleet {
     thread.workerId = workerId;
     thread.worker = worker;
     thread.lockId = ++this.#lastLockId;
-    worker.on("error", (error: Error) => this.#reasons.set(number, `its thread failed: ${error.message}`));
+    worker.on("error", (error: Error) => {
+      this.#reasons.set(number, `its thread failed: ${error.message}`);
+      this.#failures.push(`thread ${number} failed: ${error.stack ?? error.message}`);
+    });
     worker.once("exit", () => void this.#threadDied(number));
     const control = new MessageChannel();
     const progress = new MessageChannel();

@@ -62,7 +62,7 @@ export interface LiveReport {
   readonly starts: { readonly count: number; readonly p50: number; readonly p95: number; readonly max: number };
   /** How the run came to its end. */
   readonly ended: "complete" | "drained" | "stopped";
-  /** What was not as it should be after the stop; empty. */
+  /** What was not as it should be, after the stop or by a thread's failing; empty. */
   readonly leftBehind: readonly string[];
   /** Scratch directories of dead processes that were removed at the start. */
   readonly scratchRemoved: readonly string[];

@@ -1,29 +1,13 @@
-/** The fleet on real threads: counts, books, and what is left behind (issue: nothing). */
-import { spawn } from "node:child_process";
-import { once } from "node:events";
-import { existsSync, readdirSync, rmSync } from "node:fs";
+/** The fleet on real threads: counts, one query's life, and the books. */
 import { join } from "node:path";
-import { afterAll, afterEach, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { readScenario } from "../../src/config/scenario-file.ts";
-import { checkIdle } from "../../src/core/memory/ledger-checks.ts";
-import type { LiveReport } from "../../src/runtime/live-run.ts";
-import { firstEvent, open, runOf, SCRATCH, small } from "./live-fixture.ts";
+import { expectClean, leavesNothingBehind } from "./live-checks.ts";
+import { firstEvent, open, runOf, small } from "./live-fixture.ts";
 
 const EXAMPLES = join(import.meta.dirname, "../../examples/dashboards");
 
-const workers = (): number => process.getActiveResourcesInfo().filter((r) => /Worker|MessagePort/.test(r)).length;
-const portsBefore = workers();
-
-afterEach(() => {
-  expect(existsSync(SCRATCH) ? readdirSync(SCRATCH) : []).toEqual([]);
-  expect(workers()).toBe(portsBefore);
-});
-afterAll(() => rmSync(SCRATCH, { recursive: true, force: true }));
-
-function expectClean(report: LiveReport): void {
-  expect(report.leftBehind).toEqual([]);
-  for (const h of report.hosts) expect(h.arenaPeak).toBeLessThanOrEqual(h.arenaSize);
-}
+leavesNothingBehind();
 
 describe("the worked example", () => {
   test.each([
@@ -110,110 +94,45 @@ describe("one query's life", () => {
   });
 });
 
-describe("a host dies", () => {
-  test("alone on its thread: its queries fail with a clear reason, the thread is replaced, the fleet goes on", async () => {
+describe("the pages are real", () => {
+  test("the process holds what the arenas say: 1.5 GB of accounts at 1/4 are 384 MB", async () => {
     const told = await open(
       small({
-        query: { duration: "10s", uses: { peak: "4gb" }, options: { MEM_LIMIT: "2gb" } },
-        arrivals: [
-          { at: "0s", query: "q", count: 2 },
-          { at: "30s", query: "q", count: 1 },
-        ],
+        scaleMemory: 4,
+        query: { estimate: "1gb", uses: { peak: "512mb", shape: "flat" }, duration: "4s" },
       }),
     );
     const done = told.run.run();
-    await firstEvent(told, (e) => e.kind === "spilled" && e.host === "exec-2:27000");
-    await told.run.fleet.killThread(told.run.fleet.threadOf(told.run.hostNumber("exec-2:27000")), "killed by the test");
+    await firstEvent(told, (e) => e.kind === "submitted");
+    const before = process.memoryUsage().rss;
+    await firstEvent(told, () => told.events.filter((e) => e.kind === "reserved" && e.used > 500_000_000).length >= 3);
+    const grown = process.memoryUsage().rss - before;
     const report = await done;
-    const ends = told.events.filter((e) => e.kind === "released");
-    expect(ends.map((e) => e.state).sort()).toEqual(["failed", "failed", "finished"]);
-    expect(ends[0]).toMatchObject({ error: "Failed due to unreachable impalad(s): exec-2:27000" });
-    expect(told.events.find((e) => e.kind === "hostLost")).toMatchObject({ why: "killed by the test" });
-    expect(told.count("hostJoined")).toBe(1);
-    expectClean(report);
-  });
-
-  test("on a thread with others: only its own instances stop, and its memory is back at once", async () => {
-    const told = await open(
-      small({ threads: 1, query: { duration: "20s", hosts: 1 }, arrivals: [{ at: "0s", query: "q", count: 6 }] }),
-    );
-    const done = told.run.run();
-    await firstEvent(told, () => told.count("fragmentStarted") >= 6);
-    const used = new Set(told.events.flatMap((e) => (e.kind === "fragmentStarted" ? [e.host] : [])));
-    const victim = [...used].find((h) => h.startsWith("exec")) ?? "";
-    const host = told.run.hostNumber(victim);
-    await told.run.fleet.loseHost(host, "killed by the test");
-    expect(checkIdle(await told.run.fleet.snapshot(host))).toEqual([]);
-    const report = await done;
-    const failed = told.events.filter((e) => e.kind === "released" && e.state === "failed");
-    const finished = told.events.filter((e) => e.kind === "released" && e.state === "finished");
-    expect(failed.length).toBeGreaterThan(0);
-    expect(finished.length).toBe(6 - failed.length);
-    expectClean(report);
-  });
-
-  test("by plan, until it returns: meanwhile nothing is sent there", async () => {
-    const { events, report } = await runOf(
-      small({
-        faults: [
-          { at: "1s", fault: "hostDies", host: "exec-1" },
-          { at: "20s", fault: "hostReturns", host: "exec-1" },
-        ],
-        arrivals: [{ every: "2s", count: 13, query: "q" }],
-      }),
-    );
-    const startedOn = (from: number, to: number) =>
-      events.filter((e) => e.kind === "fragmentStarted" && e.host === "exec-1:27000" && e.at > from && e.at < to);
-    const lost = events.find((e) => e.kind === "hostLost")?.at ?? 0;
-    const joined = events.find((e) => e.kind === "hostJoined")?.at ?? 0;
-    expect(joined).toBeGreaterThanOrEqual(20_000);
-    expect(startedOn(lost, joined)).toEqual([]);
-    expect(startedOn(joined, Number.POSITIVE_INFINITY).length).toBeGreaterThan(0);
+    const touched = report.hosts.reduce((n, h) => n + h.arenaPeak, 0);
+    expect(touched).toBe(3 * 128 * 1024 * 1024);
+    expect(grown).toBeGreaterThan(0.95 * touched);
     expectClean(report);
   });
 });
 
-describe("Ctrl-C", () => {
-  const busy = () =>
-    small({
-      flags: { default_pool_max_requests: "2" },
-      query: { duration: "3s" },
-      arrivals: [
-        { at: "0s", query: "q", count: 5 },
-        { every: "1s", query: "q", from: "1s", to: "10m" },
-      ],
-    });
+describe("several coordinators, admissiond", () => {
+  const four = { coordinators: [{ count: 4, on: "dedicated", memory: "10gb" }] };
+  const burst = [{ at: "0s", query: "q", count: 20 }];
 
-  test("once: who waits is cancelled, who runs finishes, and there is a report", async () => {
-    const told = await open(busy());
-    const done = told.run.run();
-    await firstEvent(told, () => told.count("fragmentStarted") >= 2 && told.count("queued") >= 3);
-    told.run.drain();
-    const report = await done;
-    expect(report.ended).toBe("drained");
-    expect(told.count("cancelled")).toBe(told.count("submitted") - told.count("admitted"));
-    expect(told.events.filter((e) => e.kind === "released").map((e) => e.state)).not.toContain("cancelled");
-    expectClean(report);
-  });
-
-  test("twice: who runs is cancelled too, at once", async () => {
-    const told = await open(small({ query: { duration: "10h" } }));
-    const done = told.run.run();
-    await firstEvent(told, (e) => e.kind === "fragmentStarted");
-    told.run.drain();
-    told.run.stop();
-    const report = await done;
-    expect(report.ended).toBe("stopped");
-    expect(told.events.at(-1)).toMatchObject({ kind: "released", state: "cancelled" });
-    expectClean(report);
-  });
-
-  test("before the first thread is there", async () => {
-    const told = await open(small());
-    const done = told.run.run();
-    told.run.drain();
-    const report = await done;
-    expect(told.count("submitted")).toBe(0);
+  test.each(["distributed", "admissiond"])("%s: every query ends, and the books are at zero", async (admission) => {
+    const { count, events, report } = await runOf(
+      small({
+        cluster: { ...four, admission },
+        flags: { default_pool_max_requests: "4" },
+        arrivals: burst,
+      }),
+    );
+    const coordinators = new Set(events.flatMap((e) => (e.kind === "submitted" ? [e.coordinator] : [])));
+    expect(coordinators.size).toBe(4);
+    const atOnce = events.filter((e) => e.kind === "admitted" && e.path === "immediately").length;
+    // T-12: each controller fills the same free places; one for all does not.
+    expect(atOnce).toBe(admission === "admissiond" ? 4 : 16);
+    expect(count("released")).toBe(20);
     expectClean(report);
   });
 });
@@ -226,30 +145,6 @@ describe("more hosts than threads", () => {
     expect(report.threads).toBe(8);
     expect(count("fragmentFinished")).toBe(5 * 101);
     expect(count("released")).toBe(5);
-    expectClean(report);
-  });
-});
-
-describe("kill -9", () => {
-  test("the next start finds and removes what the dead process left", async () => {
-    const fixture = JSON.stringify(join(import.meta.dirname, "live-fixture.ts"));
-    const script = `
-      import { open, small, firstEvent } from ${fixture};
-      const told = await open(small({ query: { duration: "20s", uses: { peak: "4gb", shape: "ramp" }, options: { MEM_LIMIT: "2gb" } } }));
-      void told.run.run();
-      await firstEvent(told, (e) => e.kind === "spilled");
-      process.stdout.write(told.run.fleet.scratch.directory + "\\n");`;
-    const child = spawn(process.execPath, ["--input-type=module", "-e", script], {
-      stdio: ["ignore", "pipe", "inherit"],
-      env: { ...process.env, WATERHOLE_TEST_SCRATCH: SCRATCH },
-    });
-    const [line] = await once(child.stdout, "data");
-    child.kill("SIGKILL");
-    await once(child, "exit");
-    const directory = String(line).trim();
-    expect(readdirSync(directory, { recursive: true }).length).toBeGreaterThan(0);
-    const { report } = await runOf(small());
-    expect(report.scratchRemoved).toEqual([directory.split("/").at(-1)]);
     expectClean(report);
   });
 });

@@ -1,0 +1,129 @@
+/** What goes wrong in a live run, by itself or by plan, and that nothing stays behind (I23, I24). */
+import { describe, expect, test } from "vitest";
+import { checkIdle } from "../../src/core/memory/ledger-checks.ts";
+import { expectClean, leavesNothingBehind } from "./live-checks.ts";
+import { firstEvent, open, runOf, small } from "./live-fixture.ts";
+
+leavesNothingBehind();
+
+describe("a host dies", () => {
+  test("alone on its thread: its queries fail with a clear reason, the thread is replaced, the fleet goes on", async () => {
+    const told = await open(
+      small({
+        query: { duration: "10s", uses: { peak: "4gb" }, options: { MEM_LIMIT: "2gb" } },
+        arrivals: [
+          { at: "0s", query: "q", count: 2 },
+          { at: "30s", query: "q", count: 1 },
+        ],
+      }),
+    );
+    const done = told.run.run();
+    await firstEvent(told, (e) => e.kind === "spilled" && e.host === "exec-2:27000");
+    await told.run.fleet.killThread(told.run.fleet.threadOf(told.run.hostNumber("exec-2:27000")), "killed by the test");
+    const report = await done;
+    const ends = told.events.filter((e) => e.kind === "released");
+    expect(ends.map((e) => e.state).sort()).toEqual(["failed", "failed", "finished"]);
+    expect(ends[0]).toMatchObject({ error: "Failed due to unreachable impalad(s): exec-2:27000" });
+    expect(told.events.find((e) => e.kind === "hostLost")).toMatchObject({ why: "killed by the test" });
+    expect(told.count("hostJoined")).toBe(1);
+    expectClean(report);
+  });
+
+  test("on a thread with others: only its own instances stop, and its memory is back at once", async () => {
+    const told = await open(
+      small({ threads: 1, query: { duration: "20s", hosts: 1 }, arrivals: [{ at: "0s", query: "q", count: 6 }] }),
+    );
+    const done = told.run.run();
+    await firstEvent(told, () => told.count("fragmentStarted") >= 6);
+    const used = new Set(told.events.flatMap((e) => (e.kind === "fragmentStarted" ? [e.host] : [])));
+    const victim = [...used].find((h) => h.startsWith("exec")) ?? "";
+    const host = told.run.hostNumber(victim);
+    await told.run.fleet.loseHost(host, "killed by the test");
+    expect(checkIdle(await told.run.fleet.snapshot(host))).toEqual([]);
+    const report = await done;
+    const failed = told.events.filter((e) => e.kind === "released" && e.state === "failed");
+    const finished = told.events.filter((e) => e.kind === "released" && e.state === "finished");
+    expect(failed.length).toBeGreaterThan(0);
+    expect(finished.length).toBe(6 - failed.length);
+    expectClean(report);
+  });
+
+  test("by plan, until it returns: meanwhile nothing is sent there", async () => {
+    const { events, report } = await runOf(
+      small({
+        faults: [
+          { at: "1s", fault: "hostDies", host: "exec-1" },
+          { at: "20s", fault: "hostReturns", host: "exec-1" },
+        ],
+        arrivals: [{ every: "2s", count: 13, query: "q" }],
+      }),
+    );
+    const startedOn = (from: number, to: number) =>
+      events.filter((e) => e.kind === "fragmentStarted" && e.host === "exec-1:27000" && e.at > from && e.at < to);
+    const lost = events.find((e) => e.kind === "hostLost")?.at ?? 0;
+    const joined = events.find((e) => e.kind === "hostJoined")?.at ?? 0;
+    expect(joined).toBeGreaterThanOrEqual(20_000);
+    expect(startedOn(lost, joined)).toEqual([]);
+    expect(startedOn(joined, Number.POSITIVE_INFINITY).length).toBeGreaterThan(0);
+    expectClean(report);
+  });
+});
+
+describe("faults of the scenario", () => {
+  test("refusals: every growth is refused by dice, and each query still finishes with its minimum (I19)", async () => {
+    const { count, events, report } = await runOf(
+      small({
+        query: { uses: { peak: "512mb" }, minReservation: "64mb" },
+        faults: [{ at: "0s", fault: "refusals", chance: 1 }],
+        arrivals: [{ at: "1s", query: "q", count: 3 }],
+      }),
+    );
+    expect(events.filter((e) => e.kind === "released").map((e) => e.state)).toEqual([
+      "finished",
+      "finished",
+      "finished",
+    ]);
+    expect(count("spilled")).toBeGreaterThan(0);
+    const peaks = events.flatMap((e) => (e.kind === "fragmentFinished" ? [e.peak] : []));
+    expect(Math.max(...peaks)).toBe(64 * 1024 * 1024);
+    expectClean(report);
+  });
+
+  test("a coordinator dies: its queue goes with it, its queries are stopped, and it comes back empty", async () => {
+    const { count, events, report } = await runOf(
+      small({
+        flags: { default_pool_max_requests: "1" },
+        query: { duration: "20s" },
+        faults: [
+          { at: "2s", fault: "coordinatorDies", host: "coord-1" },
+          { at: "4s", fault: "coordinatorReturns", host: "coord-1" },
+        ],
+        arrivals: [
+          { at: "0s", query: "q", count: 3 },
+          { at: "6s", query: "q", count: 1 },
+        ],
+      }),
+    );
+    const ends = events.filter((e) => e.kind === "released").map((e) => e.state);
+    expect(ends).toEqual(["failed", "finished"]);
+    expect(count("cancelled")).toBe(2);
+    expectClean(report);
+  });
+
+  test("without a statestore it goes on deciding, on its last view", async () => {
+    const { count, events, report } = await runOf(
+      small({
+        faults: [
+          { at: "1s", fault: "statestoreStops" },
+          { at: "9s", fault: "statestoreStarts" },
+        ],
+        arrivals: [{ every: "2s", count: 6, query: "q" }],
+      }),
+    );
+    const rounds = events.flatMap((e) => (e.kind === "topicApplied" ? [e.at] : []));
+    expect(rounds.filter((at) => at > 1100 && at < 9000)).toEqual([]);
+    expect(rounds.filter((at) => at > 9000).length).toBeGreaterThan(0);
+    expect(count("released")).toBe(6);
+    expectClean(report);
+  });
+});
