@@ -7,6 +7,7 @@
  * Versions grow with everything that subscribers will hear of.
  */
 import type { BackendDescriptor } from "../core/cluster/backend.ts";
+import type { Micros } from "./event-queue.ts";
 
 interface Process {
   readonly desc: BackendDescriptor;
@@ -14,6 +15,8 @@ interface Process {
   isQuiescing: boolean;
   /** In the statestore's membership. */
   isKnown: boolean;
+  /** Start of the process; what ran under its name before is gone. */
+  bornAt: Micros;
 }
 
 export class Cluster {
@@ -22,7 +25,7 @@ export class Cluster {
   #known: readonly BackendDescriptor[];
 
   constructor(backends: readonly BackendDescriptor[]) {
-    this.#processes = backends.map((desc) => ({ desc, isUp: true, isQuiescing: false, isKnown: true }));
+    this.#processes = backends.map((desc) => ({ desc, isUp: true, isQuiescing: false, isKnown: true, bornAt: -1 }));
     this.#known = backends;
   }
 
@@ -47,12 +50,23 @@ export class Cluster {
     this.#processes[host]!.isUp = false;
   }
 
-  /** A new process, or one that reaches the statestore again. */
-  returns(host: number): void {
+  bornAt(host: number): Micros {
+    return this.#processes[host]!.bornAt;
+  }
+
+  /** A new process under the old name. */
+  returns(host: number, now: Micros): void {
     const process = this.#processes[host]!;
     process.isUp = true;
     process.isQuiescing = false;
     process.isKnown = true;
+    process.bornAt = now;
+    this.#changed();
+  }
+
+  /** The same process reaches the statestore again. */
+  rejoins(host: number): void {
+    this.#processes[host]!.isKnown = true;
     this.#changed();
   }
 

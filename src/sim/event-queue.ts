@@ -70,6 +70,7 @@ export class EventQueue {
 
   /** hot: bench/simulate */
   add(time: Micros, kind: number, a: number, b: number): EventHandle {
+    if (time < this.time) fail("an event is scheduled for the past");
     const slot = this.#freeCount > 0 ? this.#free[--this.#freeCount]! : this.#newSlot();
     this.#time[slot] = time;
     this.#order[slot] = this.#scheduled++;

@@ -55,6 +55,11 @@ export class Exchanges {
     return this.#isStatestoreUp;
   }
 
+  /** From one exchange of a subscriber to its next. */
+  get period(): Micros {
+    return this.#o.grid.period;
+  }
+
   poolLooksAtMemory(): void {
     this.#reservationsMatter = true;
   }
@@ -86,10 +91,10 @@ export class Exchanges {
     if (this.#reservationsMatter) this.armAll(now);
   }
 
-  /** A change at a controller that others will want to hear of. */
+  /** A change at a controller: others will want to hear of it, and its own queue may move at the next wake-up. */
   controllerChanged(seat: Seat, now: Micros): void {
     seat.isSettled = false;
-    if (this.#o.seats.length > 1) this.arm(seat, now);
+    if (seat.queued > 0 || this.#o.seats.length > 1) this.arm(seat, now);
   }
 
   exchange(seat: Seat, now: Micros): void {

@@ -88,8 +88,10 @@ export class Executors {
     q.progress = point.work;
     q.progressAt = now;
     for (const position of point.positions) this.#giveBack(q, position, now);
+    const isLast = q.nextPoint === q.points.length;
+    if (isLast) this.#sharing.delete(q);
     if (this.#cores !== null) this.#retimeAll(now);
-    if (q.nextPoint < q.points.length && !point.fails) this.#schedule(q);
+    if (!isLast) this.#schedule(q);
     return point;
   }
 
@@ -114,6 +116,7 @@ export class Executors {
   /** The host is gone, and with it what the query held there. The rest stays until somebody notices. */
   loseHost(q: SimQuery, host: number, now: Micros): void {
     this.#giveBack(q, q.placement.hosts.indexOf(host), now);
+    q.lostHost = host;
     this.suspend(q);
   }
 

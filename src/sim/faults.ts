@@ -107,7 +107,8 @@ export class Faults {
     for (const q of this.#running()) if (sim.executors.isOn(q, host)) sim.executors.loseHost(q, host, now);
     if (isCoordinator) this.#coordinatorDies(host, now);
     sim.exchanges.reservationsChanged(now);
-    this.#detectLater(host, now);
+    if (sim.cluster.isKnown(host)) this.#detectLater(host, now);
+    else this.#endQueriesOf(host, now);
   }
 
   #coordinatorDies(host: number, now: Micros): void {
@@ -132,8 +133,11 @@ export class Faults {
     if (sim.cluster.isUp(host)) return;
     // A new process under the old name: the statestore sees at once that the old one is gone.
     if (sim.cluster.isKnown(host)) this.detect(host, now);
+    this.#endQueriesOf(host, now);
+    // The new process names none of the old one's queries in its heartbeat.
+    for (const q of this.#of(host)) if (q.isOrphan && q.state === "running") sim.releaseAtHeartbeat(q, now);
     const { address, isCoordinator } = sim.backends[host]!;
-    sim.cluster.returns(host);
+    sim.cluster.returns(host, now);
     this.#dead--;
     sim.topic.hear(host, true, now);
     sim.teller.event({ kind: "hostJoined", at: toInstant(now), host: address });
@@ -143,8 +147,6 @@ export class Faults {
       sim.exchanges.join(seat, now);
     }
     if (isCoordinator) sim.workload.coordinatorBack(address);
-    // The new process names none of the old one's queries in its heartbeat.
-    for (const q of this.#of(host)) if (q.isOrphan && q.state === "running") sim.releaseAtHeartbeat(q, now);
     sim.exchanges.armAll(now);
   }
 
@@ -163,7 +165,7 @@ export class Faults {
   #rejoins(host: number, now: Micros): void {
     const sim = this.#sim;
     if (!sim.cluster.isUp(host)) return;
-    if (!sim.cluster.isKnown(host)) sim.cluster.returns(host);
+    if (!sim.cluster.isKnown(host)) sim.cluster.rejoins(host);
     sim.topic.hear(host, false, now);
     const seat = this.#seatAt(host);
     if (seat !== null) {
@@ -194,17 +196,21 @@ export class Faults {
     sim.topic.forgetHost(host, now);
     if (seat !== null) sim.topic.forgetReader(seat, now);
     sim.exchanges.armAll(now);
-    if (!sim.cluster.isUp(host)) this.#endOrphans(host, now);
+    this.#endQueriesOf(host, now);
+    this.#failUnreported(host, now);
     if (sim.seats[0]!.isGlobal) this.failOnLostHosts(null, now);
   }
 
-  /** Executors cancel the fragments of a coordinator that is gone; what it had admitted is counted no more. */
-  #endOrphans(host: number, now: Micros): void {
+  /**
+   * Executors cancel the fragments of a coordinator that left the membership, dead or only cut off; what a dead
+   * one had admitted is counted no more.
+   */
+  #endQueriesOf(host: number, now: Micros): void {
     const sim = this.#sim;
     for (const q of this.#of(host)) {
-      if (!q.isOrphan || q.state !== "running") continue;
-      q.error = `The coordinator ${sim.backends[host]!.address} is gone`;
-      if (sim.seats[q.seat]!.isGlobal) sim.executors.stop(q, now);
+      if (q.state !== "running") continue;
+      q.error = `The coordinator ${sim.backends[host]!.address} left the cluster`;
+      if (q.isOrphan && sim.seats[q.seat]!.isGlobal) sim.executors.stop(q, now);
       else sim.fail(q, q.error, now);
     }
     sim.exchanges.reservationsChanged(now);
@@ -221,12 +227,21 @@ export class Faults {
     }
   }
 
-  /** A host of the query that left the membership before the query was done there. */
+  /** A coordinator that is cut off hears of no membership, but it misses the host's status reports. */
+  #failUnreported(host: number, now: Micros): void {
+    const sim = this.#sim;
+    for (const q of this.#running())
+      if (q.lostHost === host && !q.isOrphan && sim.seats[q.seat]!.isCutOff)
+        sim.fail(q, `No status report from ${sim.backends[host]!.address}`, now);
+  }
+
+  /** A host that left the membership, or came back as another process, before the query was done there; -1: none. */
   #lostHostOf(q: SimQuery): number {
     const { cluster, executors } = this.#sim;
+    const { lostHost } = q;
+    if (lostHost >= 0 && (!cluster.isKnown(lostHost) || cluster.bornAt(lostHost) > q.decidedAt)) return lostHost;
     for (const host of q.placement.hosts)
-      if (!cluster.isKnown(host) && (executors.isOn(q, host) || !cluster.isUp(host)) && host !== this.#sim.hostOf(q))
-        return host;
+      if (!cluster.isKnown(host) && executors.isOn(q, host) && host !== this.#sim.hostOf(q)) return host;
     return -1;
   }
 

@@ -5,7 +5,7 @@
  * In distributed mode every coordinator has one; with `admissiond` there is one for all, and it is a
  * subscriber of its own.
  */
-import { AdmissionController } from "../core/admission/controller.ts";
+import type { AdmissionController } from "../core/admission/controller.ts";
 import type { ControllerOptions } from "../core/admission/controller-options.ts";
 import type { BackendDescriptor } from "../core/cluster/backend.ts";
 import { type BlacklistTiming, ExecutorBlacklist } from "../core/cluster/blacklist.ts";
@@ -19,6 +19,9 @@ import type { Instant } from "../core/units.ts";
 import { type EventHandle, type Micros, NO_EVENT } from "./event-queue.ts";
 import type { TopicReader } from "./request-queue-topic.ts";
 
+/** Makes the controller of a process that starts. */
+export type NewController = (options: ControllerOptions) => AdmissionController;
+
 export class Seat implements TopicReader {
   readonly index: number;
   /** Address under which it publishes. */
@@ -27,6 +30,7 @@ export class Seat implements TopicReader {
   readonly subscriber: number;
   readonly #options: ControllerOptions;
   readonly #blacklistTiming: BlacklistTiming;
+  readonly #newController: NewController;
   controller: AdmissionController;
 
   isAlive = true;
@@ -55,13 +59,20 @@ export class Seat implements TopicReader {
   blacklistTimer: EventHandle = NO_EVENT;
   #members: readonly BackendDescriptor[] = [];
 
-  constructor(index: number, subscriber: number, options: ControllerOptions, blacklistTiming: BlacklistTiming) {
+  constructor(
+    index: number,
+    subscriber: number,
+    options: ControllerOptions,
+    blacklistTiming: BlacklistTiming,
+    newController: NewController,
+  ) {
     this.index = index;
     this.subscriber = subscriber;
     this.address = options.hostId;
     this.#options = options;
     this.#blacklistTiming = blacklistTiming;
-    this.controller = new AdmissionController(options);
+    this.#newController = newController;
+    this.controller = newController(options);
     this.blacklist = new ExecutorBlacklist(blacklistTiming);
   }
 
@@ -75,7 +86,7 @@ export class Seat implements TopicReader {
 
   /** A new process in the place of one that died: it knows nothing and has published nothing. */
   restart(): void {
-    this.controller = new AdmissionController(this.#options);
+    this.controller = this.#newController(this.#options);
     this.blacklist = new ExecutorBlacklist(this.#blacklistTiming);
     this.isAlive = true;
     this.isCutOff = false;

@@ -73,6 +73,8 @@ export class SimQuery implements QueryFacts {
   releasing: BackendRelease | null = null;
   /** The client has its answer, or lost its connection, while admission still holds the query. */
   isClientGone = false;
+  /** A host died with work of it, -1: none; it hangs until its coordinator hears. */
+  lostHost = -1;
   /** Its coordinator died: nobody polls, nobody releases. */
   isOrphan = false;
   /** How it will have ended, and why if it failed. */
@@ -93,6 +95,7 @@ export class SimQuery implements QueryFacts {
     this.peak = 0;
     this.isClientGone = false;
     this.isOrphan = false;
+    this.lostHost = -1;
     this.outcome = "finished";
     this.error = null;
   }

@@ -19,6 +19,7 @@ import type { PoolConfig } from "../core/pool-config.ts";
 import type { RunObserver } from "../core/run-observer.ts";
 import type { Workload } from "../workload/workload.ts";
 import { type Micros, toInstant } from "./event-queue.ts";
+import type { NewController } from "./seat.ts";
 import { Simulation } from "./simulation.ts";
 import type { EmitEvent } from "./teller.ts";
 
@@ -39,6 +40,8 @@ export interface SimulationInput {
   readonly observer?: RunObserver;
   /** The pools after a fault of kind `configChanges`. */
   readonly changedPools?: (fault: Fault) => PoolConfigs;
+  /** Makes the controllers; the core's own when left out. */
+  readonly newController?: NewController;
   /** After every event and submission: checkers look at the whole state. */
   readonly inspect?: (simulation: Simulation) => void;
 }

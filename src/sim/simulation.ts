@@ -9,6 +9,7 @@ import type { ImpalaFlags } from "../config/impala-flags.ts";
 import type { Scenario } from "../config/scenario.ts";
 import { backendsOf } from "../config/scenario-cluster.ts";
 import { BackendRelease, type ReleaseTiming } from "../core/admission/backend-release.ts";
+import { AdmissionController } from "../core/admission/controller.ts";
 import {
   type ControllerFlags,
   type ControllerOptions,
@@ -89,6 +90,8 @@ export class Simulation {
   readonly #configs: PoolConfig[] = [];
   #rootConfig: PoolConfig;
   #live = 0;
+  /** Of them, queued with `admissiond` for a coordinator that is gone: nobody waits for them, maybe for ever (T-59). */
+  #abandoned = 0;
   #nextArrival: Micros = 0;
   readonly #sink: DequeueSink;
   #passesDue = 0;
@@ -164,14 +167,14 @@ export class Simulation {
 
   #openSeats(): void {
     const flags = controllerFlags(this.flags);
+    const newController = this.#input.newController ?? ((options) => new AdmissionController(options));
+    const timing = {
+      maxMissedHeartbeats: this.flags.statestore_max_missed_heartbeats,
+      heartbeatMs: this.flags.statestore_heartbeat_frequency_ms,
+    };
     const add = (subscriber: number, options: Partial<ControllerOptions> & { readonly hostId: string }) => {
       const all = controllerOptions({ flags, keepsIds: false, ...options });
-      this.seats.push(
-        new Seat(this.seats.length, subscriber, all, {
-          maxMissedHeartbeats: this.flags.statestore_max_missed_heartbeats,
-          heartbeatMs: this.flags.statestore_heartbeat_frequency_ms,
-        }),
-      );
+      this.seats.push(new Seat(this.seats.length, subscriber, all, timing, newController));
     };
     if (this.#isGlobal) {
       add(this.backends.length, { hostId: ADMISSIOND, mode: "global" });
@@ -197,6 +200,16 @@ export class Simulation {
     this.teller.ended(this.now);
   }
 
+  /** Queries that are not over for everybody, those that nobody waits for left out. */
+  get live(): number {
+    return this.#live - this.#abandoned;
+  }
+
+  /** Nothing more of this instant is to come: peaks and checks are taken now (DESIGN 3). */
+  get isInstantOver(): boolean {
+    return this.#passesDue === 0 && Math.min(this.#nextArrival, this.events.nextTime) > this.now;
+  }
+
   /** One thing happens; false: nothing is left that could. */
   #step(): boolean {
     const eventAt = this.events.nextTime;
@@ -207,7 +220,7 @@ export class Simulation {
       this.now = this.#nextArrival;
       this.#arrive(this.now);
     } else {
-      if (this.#live === 0 && this.#nextArrival === Number.POSITIVE_INFINITY) return false;
+      if (this.#live === this.#abandoned && this.#nextArrival === Number.POSITIVE_INFINITY) return false;
       const kind = this.events.take();
       this.now = this.events.time;
       this.#happen(kind, this.events.a, this.now);
@@ -311,13 +324,13 @@ export class Simulation {
     const timeout = toMicros(q.admission.timeout);
     const noticed = this.#isGlobal ? timeoutNoticedAt(this.#polling, now, timeout) : now + timeout;
     q.timeout = this.events.add(noticed, TIMEOUT, q.slot, 0);
-    this.#scheduleCancel(q);
+    this.#scheduleCancel(q, now);
   }
 
-  #scheduleCancel(q: SimQuery): void {
+  #scheduleCancel(q: SimQuery, now: Micros): void {
     const { cancelAt } = q.submission;
-    if (cancelAt !== Number.POSITIVE_INFINITY && q.cancel === NO_EVENT)
-      q.cancel = this.events.add(toMicros(cancelAt), CANCEL, q.slot, 0);
+    if (cancelAt !== Number.POSITIVE_INFINITY && q.cancel === NO_EVENT && !q.isClientGone)
+      q.cancel = this.events.add(Math.max(now, toMicros(cancelAt)), CANCEL, q.slot, 0);
   }
 
   #admitted(q: SimQuery, path: AdmissionPath, now: Micros): void {
@@ -325,7 +338,7 @@ export class Simulation {
     q.decidedAt = now;
     q.placement = this.#placements.of(q.admission.plan!.schedule);
     this.teller.admitted(q, path, now);
-    this.#scheduleCancel(q);
+    this.#scheduleCancel(q, now);
     if (q.isOrphan) this.faults.admittedOrphan(q, now);
     else if (this.#isGlobal && path === "fromQueue") this.#hearLater(q, now);
     else this.#begin(q, now);
@@ -391,6 +404,7 @@ export class Simulation {
     seat.queued--;
     seat.isSettled = false;
     this.#hasPassMoved = true;
+    if (q.isOrphan) this.#abandoned--;
     if (q.timeout !== NO_EVENT) this.events.remove(q.timeout);
     q.timeout = NO_EVENT;
   }
@@ -635,6 +649,7 @@ export class Simulation {
 
   /** The coordinator's process is gone: its clients lose their connections. */
   orphan(q: SimQuery, now: Micros): void {
+    if (q.isOrphan) return;
     q.isOrphan = true;
     if (q.timeout !== NO_EVENT) this.events.remove(q.timeout);
     q.timeout = NO_EVENT;
@@ -642,7 +657,8 @@ export class Simulation {
     q.hears = NO_EVENT;
     this.#tellClient(q, "failed", now);
     if (q.state === "running") this.executors.suspend(q);
-    else if (q.admission.state !== "queued") this.end(q, "failed", now);
+    else if (q.admission.state === "queued") this.#abandoned++;
+    else this.end(q, "failed", now);
   }
 
   /** With `admissiond`: released because their coordinator is gone (9.5). And who runs on hosts that left must fail. */

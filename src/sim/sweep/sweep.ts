@@ -1,0 +1,83 @@
+/**
+ * Runs random scenarios under all checkers, one seed after the other, and says how to repeat the one that
+ * failed (STYLE 10).
+ */
+import { DEFAULT_FLAGS } from "../../config/impala-flags.ts";
+import { DEFAULT_POOL_CONFIG, type PoolConfig } from "../../core/pool-config.ts";
+import { createWorkload } from "../../workload/scenario-workload.ts";
+import type { Resolver } from "../../workload/workload.ts";
+import { toInstant } from "../event-queue.ts";
+import type { NewController } from "../seat.ts";
+import type { PoolConfigs } from "../simulate.ts";
+import { Simulation } from "../simulation.ts";
+import { checksFor } from "./checkers.ts";
+import { randomRun } from "./random-scenario.ts";
+
+export interface SeedFailure {
+  readonly seed: number;
+  readonly at: number;
+  readonly event: number;
+  readonly problem: string;
+}
+
+export interface SweepResult {
+  readonly seeds: number;
+  readonly queries: number;
+  readonly steps: number;
+  readonly failure: SeedFailure | null;
+}
+
+/** Events of one seed beyond which it is taken to be stuck. */
+const MOST_STEPS = 200_000;
+
+/** Seeds `first` to `first + count - 1`; stops at the first that fails. */
+export function sweep(first: number, count: number, newController?: NewController): SweepResult {
+  let queries = 0;
+  let steps = 0;
+  for (let seed = first; seed < first + count; seed++) {
+    const result = runSeed(seed, newController);
+    queries += result.queries;
+    steps += result.steps;
+    if (result.failure !== null) return { seeds: seed - first + 1, queries, steps, failure: result.failure };
+  }
+  return { seeds: count, queries, steps, failure: null };
+}
+
+export function runSeed(seed: number, newController?: NewController): SweepResult {
+  const { scenario, configs, laterConfigs } = randomRun(seed);
+  const checks = checksFor(scenario.faults.some((f) => f.kind !== "statisticsDropped" && f.kind !== "refusals"));
+  const sim = new Simulation({
+    scenario,
+    workload: createWorkload(scenario, EVERYBODY_EVERYWHERE),
+    pools: poolsOf(configs),
+    flags: DEFAULT_FLAGS,
+    observer: checks.observer,
+    changedPools: () => poolsOf(laterConfigs),
+    inspect: (s) => {
+      if (s.steps > MOST_STEPS) throw new Error("stuck: the run does not end");
+      checks.inspect(s);
+    },
+    ...(newController === undefined ? {} : { newController }),
+  });
+  try {
+    sim.run();
+    checks.finish(sim);
+  } catch (error) {
+    const problem = error instanceof Error ? error.message : String(error);
+    const failure = { seed, at: toInstant(sim.now), event: sim.steps, problem };
+    return { seeds: 1, queries: sim.submitted, steps: sim.steps, failure };
+  }
+  return { seeds: 1, queries: sim.submitted, steps: sim.steps, failure: null };
+}
+
+const EVERYBODY_EVERYWHERE: Resolver = {
+  resolve: (pool, user) => ({ kind: "resolved", pool, user, groups: [], defaultOptions: {}, maxMtDop: -1 }),
+};
+
+const poolsOf = (configs: ReadonlyMap<string, PoolConfig>): PoolConfigs => ({
+  configOf: (pool) => configs.get(pool) ?? DEFAULT_POOL_CONFIG,
+});
+
+/** Two lines: what broke, and the command that shows it again. */
+export const failureText = ({ seed, at, event, problem }: SeedFailure): string =>
+  `FAIL ${problem}   at ${at} ms, event ${event}\nrepeat: npm run sim -- --seed ${seed}`;

@@ -1,0 +1,12 @@
+/** Seeds of the sweep that found a bug once, each with what it was. */
+export const SEEDS_THAT_FOUND_SOMETHING: readonly { readonly seed: number; readonly what: string }[] = [
+  { seed: 1, what: "a finished query went on sharing its hosts' cores" },
+  { seed: 77, what: "a host that died and came back within one exchange left its queries hanging" },
+  { seed: 98, what: "a query queued for a dead coordinator kept the run alive for ever" },
+  { seed: 119, what: "a coordinator that was cut off, declared failed, died and returned kept its old queries" },
+  { seed: 665, what: "an old process's query was released on the books of the new one" },
+  { seed: 1653, what: "a time-out of the head woke nobody, and no exchange was pending" },
+  { seed: 2229, what: "a coordinator that was cut off never noticed a dead executor" },
+  { seed: 3805, what: "a coordinator that died twice was counted twice" },
+  { seed: 6484, what: "a client that had gone gave up, in the past" },
+];

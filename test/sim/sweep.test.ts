@@ -1,0 +1,111 @@
+/**
+ * A small part of `npm run sim` and `npm run mutants`: that the checkers pass what is right and see what is
+ * wrong.
+ */
+import { describe, expect, test } from "vitest";
+import { DEFAULT_FLAGS } from "../../src/config/impala-flags.ts";
+import type { RunEvent } from "../../src/core/events.ts";
+import { DEFAULT_POOL_CONFIG } from "../../src/core/pool-config.ts";
+import { simulate } from "../../src/sim/simulate.ts";
+import { randomRun } from "../../src/sim/sweep/random-scenario.ts";
+import { failureText, runSeed, sweep } from "../../src/sim/sweep/sweep.ts";
+import { createWorkload } from "../../src/workload/scenario-workload.ts";
+import { MUTANTS } from "../mutants/planted.ts";
+import { SEEDS_THAT_FOUND_SOMETHING } from "./seeds.ts";
+
+describe("the sweep", () => {
+  test("random clusters with random faults keep all promises", () => {
+    expect(sweep(1, 120)).toMatchObject({ seeds: 120, failure: null });
+  });
+
+  test.each(SEEDS_THAT_FOUND_SOMETHING)("seed $seed: $what", ({ seed }) => {
+    expect(runSeed(seed).failure).toBeNull();
+  });
+
+  test.each(MUTANTS)("a planted fault is found: $name", ({ seed, seenBy, controller }) => {
+    const { failure } = runSeed(seed, controller);
+    expect(failure?.problem).toContain(seenBy);
+  });
+
+  test("a failure says how to repeat it", () => {
+    const mutant = MUTANTS[0]!;
+    const { failure } = sweep(1, 5, mutant.controller);
+    expect(failureText(failure!)).toContain(`repeat: npm run sim -- --seed ${failure!.seed}`);
+  });
+});
+
+/** Every event of a seed's run, as text. */
+function traceOf(seed: number): { all: string[]; endings: string[] } {
+  const { scenario, configs, laterConfigs } = randomRun(seed);
+  const all: string[] = [];
+  const pools = (of: typeof configs) => ({ configOf: (pool: string) => of.get(pool) ?? DEFAULT_POOL_CONFIG });
+  const workload = createWorkload(scenario, {
+    resolve: (pool, user) => ({ kind: "resolved", pool, user, groups: [], defaultOptions: {}, maxMtDop: -1 }),
+  });
+  simulate({
+    scenario,
+    workload,
+    pools: pools(configs),
+    flags: DEFAULT_FLAGS,
+    changedPools: () => pools(laterConfigs),
+    emit: (e: RunEvent) => all.push(JSON.stringify(e)),
+  });
+  return { all, endings: all.filter((line) => /"kind":"(admitted|rejected|timedOut|cancelled)"/.test(line)) };
+}
+
+/** The same told in numbers: no event objects, and exchanges left out that could not change anything. */
+function quietTraceOf(seed: number): string[] {
+  const { scenario, configs, laterConfigs } = randomRun(seed);
+  const told: string[] = [];
+  const pools = (of: typeof configs) => ({ configOf: (pool: string) => of.get(pool) ?? DEFAULT_POOL_CONFIG });
+  const workload = createWorkload(scenario, {
+    resolve: (pool, user) => ({ kind: "resolved", pool, user, groups: [], defaultOptions: {}, maxMtDop: -1 }),
+  });
+  const nothing = (): undefined => undefined;
+  simulate({
+    scenario,
+    workload,
+    pools: pools(configs),
+    flags: DEFAULT_FLAGS,
+    changedPools: () => pools(laterConfigs),
+    observer: {
+      named: nothing,
+      submitted: nothing,
+      unresolved: nothing,
+      queued: nothing,
+      headWaits: nothing,
+      admitted: (at, q, path) => told.push(`${at} admitted ${q.queryId} ${path}`),
+      rejected: (at, q, reason) => told.push(`${at} rejected ${q.queryId} ${reason.rule}`),
+      timedOut: (at, q) => told.push(`${at} timedOut ${q.queryId}`),
+      cancelled: (at, q) => told.push(`${at} cancelled ${q.queryId}`),
+      spilled: nothing,
+      memoryReleased: nothing,
+      released: nothing,
+      ended: nothing,
+    },
+  });
+  return told;
+}
+
+function asTold(line: string): string {
+  const e = JSON.parse(line) as RunEvent;
+  if (e.kind === "admitted") return `${e.at} admitted ${e.query} ${e.path}`;
+  if (e.kind === "rejected") return `${e.at} rejected ${e.query} ${e.reason.rule}`;
+  if (e.kind === "timedOut" || e.kind === "cancelled") return `${e.at} ${e.kind} ${e.query}`;
+  return "";
+}
+
+describe("two runs of one seed", () => {
+  test.each([2, 7, 17, 119])("seed %i: the same events, byte for byte", (seed) => {
+    const { all } = traceOf(seed);
+    expect(all.length).toBeGreaterThan(20);
+    expect(traceOf(seed).all).toEqual(all);
+  });
+
+  test.each(Array.from({ length: 40 }, (_, i) => 300 + i))(
+    "seed %i: told as events or as numbers, with or without idle exchanges, the decisions are the same",
+    (seed) => {
+      expect(quietTraceOf(seed)).toEqual(traceOf(seed).endings.map(asTold));
+    },
+  );
+});
