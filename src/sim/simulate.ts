@@ -19,6 +19,7 @@ import type { PoolConfig } from "../core/pool-config.ts";
 import type { RunObserver } from "../core/run-observer.ts";
 import type { Workload } from "../workload/workload.ts";
 import { type Micros, toInstant } from "./event-queue.ts";
+import type { QueueDiscipline } from "./queue-discipline.ts";
 import type { NewController } from "./seat.ts";
 import { Simulation } from "./simulation.ts";
 import type { EmitEvent } from "./teller.ts";
@@ -42,6 +43,8 @@ export interface SimulationInput {
   readonly changedPools?: (fault: Fault) => PoolConfigs;
   /** Makes the controllers; the core's own when left out. */
   readonly newController?: NewController;
+  /** Another order than Impala's; for comparing policies. */
+  readonly discipline?: QueueDiscipline;
   /** After every event and submission: checkers look at the whole state. */
   readonly inspect?: (simulation: Simulation) => void;
 }

@@ -325,6 +325,7 @@ export class Simulation {
     const noticed = this.#isGlobal ? timeoutNoticedAt(this.#polling, now, timeout) : now + timeout;
     q.timeout = this.events.add(noticed, TIMEOUT, q.slot, 0);
     this.#scheduleCancel(q, now);
+    if (this.#input.discipline !== undefined) this.#duePass(seat);
   }
 
   #scheduleCancel(q: SimQuery, now: Micros): void {
@@ -444,10 +445,12 @@ export class Simulation {
   #pass(seat: Seat, now: Micros): void {
     seat.isPassDue = false;
     this.#passesDue--;
-    if (!seat.isAlive || !seat.controller.isPassDue) return;
+    const { discipline } = this.#input;
+    if (!seat.isAlive || (discipline === undefined && !seat.controller.isPassDue)) return;
     this.exchanges.noteFreshView(seat, now);
     this.#hasPassMoved = false;
-    seat.controller.dequeuePass(toInstant(now), this.#sink);
+    if (discipline === undefined) seat.controller.dequeuePass(toInstant(now), this.#sink);
+    else discipline.pass(seat.controller, toInstant(now), this.#sink);
     const hasMoved = this.#hasPassMoved;
     if (hasMoved) this.exchanges.controllerChanged(seat, now);
     seat.isSettled = !hasMoved;

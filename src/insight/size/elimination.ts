@@ -56,7 +56,7 @@ export interface EliminationOptions {
 }
 
 export const DEFAULT_OPTIONS: Omit<EliminationOptions, "delta"> = {
-  finalists: 8,
+  finalists: 5,
   walk: 40,
   width: 2,
   alpha: 0.05,

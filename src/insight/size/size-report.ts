@@ -156,22 +156,17 @@ function alikePairs(rows: readonly SizeRow[], finalists: readonly Finalist[]): (
 // The two sentences
 
 export function sentencesOf(pool: string, now: SizeRow, chosen: SizeRow | null, relief: readonly Relief[]): string[] {
+  const idle = notHelpful(relief.filter((r) => r.of === "now"));
   if (chosen === null)
     return [
-      `No setting that was tried meets the goal for ${pool}; ${boundBy(now)}.`,
-      notHelpful(relief.filter((r) => r.of === "now")),
-    ].filter((s) => s !== "");
+      `No setting that was tried meets the goal for ${pool}.`,
+      `${[sentenceCase(boundBy(now)), idle].filter((s) => s !== "").join("; ")}.`,
+    ];
   const isSame = compareCost(now.setting, chosen.setting) === 0;
   const first = isSame
     ? `Leave ${pool} as it is: nothing cheaper meets the goal.`
     : `${changeText(pool, now, chosen)}: ${effectText(now, chosen)}${priceText(now, chosen)}.`;
-  return [
-    first,
-    [`${sentenceCase(boundBy(now))}`, notHelpful(relief.filter((r) => r.of === "now"))]
-      .filter((s) => s !== "")
-      .join("; ")
-      .concat("."),
-  ];
+  return [first, `${[sentenceCase(boundBy(now)), idle].filter((s) => s !== "").join("; ")}.`];
 }
 
 function changeText(pool: string, now: SizeRow, chosen: SizeRow): string {

@@ -9,6 +9,7 @@ import { ConfigError, placeText, SeveralConfigErrors } from "../../config/config
 import { registerCheck } from "./check-command.ts";
 import { registerExplain } from "./explain-command.ts";
 import { registerImport } from "./import-command.ts";
+import { registerLab } from "./lab-command.ts";
 import { programVersion } from "./program-version.ts";
 import { registerRun } from "./run-command.ts";
 import { registerSimulate } from "./simulate-command.ts";
@@ -52,6 +53,7 @@ function newProgram(surroundings: Surroundings, exit: (code: number) => void): C
   registerCheck(program, surroundings, exit);
   registerStress(program, surroundings, exit);
   registerSize(program, surroundings, exit);
+  registerLab(program, surroundings, exit);
   for (const command of program.commands) command.exitOverride().copyInheritedSettings(program);
   return program;
 }

@@ -47,7 +47,7 @@ export function registerSize(program: Command, surroundings: Surroundings, exit:
     .addOption(shareOption("--loss <share>", "share of queries that may be lost (default 0.001)"))
     .addOption(wholeOption("--days <number>", `simulated days for the finalists (default ${DEFAULT_DAYS})`, 1))
     .addOption(wholeOption("--candidates <number>", "settings to try at most (default 1000)", 1))
-    .addOption(wholeOption("--finalists <number>", "settings to know well (default 8)", 1))
+    .addOption(wholeOption("--finalists <number>", "settings to know well (default 5)", 1))
     .addOption(listOption("--memory <sizes>", "try these amounts of pool memory, such as 180gb,200gb", sizeOf))
     .addOption(listOption("--running <counts>", "try these limits of running queries", countOf))
     .addOption(listOption("--queued <counts>", "try these queue lengths", countOf))

@@ -1,0 +1,100 @@
+import { describe, expect, test } from "vitest";
+import { parseScenario } from "../../../src/config/scenario-file.ts";
+import { flagsOf } from "../../../src/config/scenario-pools.ts";
+import { DEFAULT_POOL_CONFIG, type PoolConfig } from "../../../src/core/pool-config.ts";
+import { type Bytes, GiB, MiB, type Millis } from "../../../src/core/units.ts";
+import { type LabReport, type PolicyRow, policyLab } from "../../../src/insight/lab/policy-lab.ts";
+import { recordRequests } from "../../../src/workload/recorded-requests.ts";
+import { createWorkload } from "../../../src/workload/scenario-workload.ts";
+import { RESOLVER } from "../size/size-fixtures.ts";
+
+const POOL = "root.mixed";
+
+/** The pool of insight 2.5: 195.31 GiB, 20 running, 1 arrival a second, nobody is lost. */
+const CONFIG: PoolConfig = {
+  ...DEFAULT_POOL_CONFIG,
+  maxMemResources: (200_000 * MiB) as Bytes,
+  maxRequests: 20,
+  maxQueued: 1_000_000,
+  queueTimeout: 1e9 as Millis,
+};
+
+function lab(largeShare: number, patience = 10_000, hours = 2): LabReport {
+  const scenario = parseScenario(
+    `
+cluster:
+  executors: [{ count: 10, memory: 1000gb }]
+  coordinators: [{ count: 1, on: executor }]
+pools: flags
+queries:
+  small: { pool: ${POOL}, estimate: 1.5gb, duration: { exponential: { mean: 4s } }, uses: { peak: 1gb } }
+  large: { pool: ${POOL}, estimate: 8gb, duration: { exponential: { mean: 60s } }, uses: { peak: 6gb } }
+arrivals:
+  - { rate: 1, query: ${largeShare === 0 ? "small" : `{ small: ${1 - largeShare}, large: ${largeShare} }`}, from: 0s, to: ${hours}h }
+`,
+    "/lab.yaml",
+  );
+  return policyLab({
+    scenario,
+    flags: flagsOf(scenario),
+    requests: recordRequests(createWorkload(scenario, RESOLVER)),
+    configs: { root: DEFAULT_POOL_CONFIG, [POOL]: CONFIG },
+    pool: POOL,
+    patience: patience as Millis,
+  });
+}
+
+const rowOf = (r: LabReport, policy: string): PolicyRow => r.rows.find((row) => row.policy === policy)!;
+
+describe("insight 2.5 what head-of-line blocking costs", () => {
+  const report = lab(0.01);
+  const fifo = rowOf(report, "strict FIFO");
+  const split = rowOf(report, "split by size");
+  const backfill = rowOf(report, "backfill");
+  const forEver = rowOf(report, "backfill, no aging");
+
+  test("every policy sees the same requests and loses none of them", () => {
+    for (const row of report.rows) {
+      expect([row.all.submitted, row.small.submitted, row.large.submitted]).toEqual([
+        fifo.all.submitted,
+        fifo.small.submitted,
+        fifo.large.submitted,
+      ]);
+      expect(row.all.lost).toBe(0);
+      expect(row.small.admitted + row.large.admitted).toBe(row.all.submitted);
+    }
+  });
+
+  test("large is what lies above the widest gap", () => {
+    expect(report.threshold).toBe(15 * GiB);
+    expect(report.largeShare).toBeGreaterThan(0.35);
+    expect(report.largeShare).toBeLessThan(0.55);
+  });
+
+  test("a split frees the small ones and makes the large ones wait: it moves waiting", () => {
+    expect(split.small.meanWait).toBeLessThan(0.2 * fifo.small.meanWait);
+    expect(split.large.meanWait).toBeGreaterThan(fifo.large.meanWait);
+    expect(report.sentences[1]).toMatch(/large ones pay for it: they wait/);
+  });
+
+  test("backfill lets small ones pass, and aging bounds how long a head is passed", () => {
+    expect(fifo.overtakings).toBe(0);
+    expect(backfill.overtakings).toBeGreaterThan(0);
+    expect(forEver.overtakings).toBeGreaterThan(backfill.overtakings);
+    expect(forEver.small.meanWait).toBeLessThan(fifo.small.meanWait);
+    expect(forEver.large.longestWait).toBeGreaterThan(backfill.large.longestWait);
+  });
+
+  test("no patience is Impala's order", () => {
+    const none = rowOf(lab(0.01, 0, 0.5), "backfill");
+    const strict = rowOf(lab(0.01, 0, 0.5), "strict FIFO");
+    expect({ ...none, policy: "", what: "" }).toEqual({ ...strict, policy: "", what: "" });
+  });
+
+  test("equal queries have nobody to pass: every order is the same", () => {
+    const equal = lab(0, 10_000, 0.5);
+    expect(equal.threshold).toBeNull();
+    expect(equal.rows.map((r) => r.all)).toEqual(equal.rows.map(() => equal.rows[0]!.all));
+    expect(equal.sentences[0]).toMatch(/^No other order makes this traffic wait noticeably less/);
+  });
+});

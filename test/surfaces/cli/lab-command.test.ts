@@ -1,0 +1,64 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { afterAll, describe, expect, test } from "vitest";
+import { main } from "../../../src/surfaces/cli/main.ts";
+
+const EXAMPLES = resolve(import.meta.dirname, "../../../examples/dashboards");
+const dir = mkdtempSync(join(tmpdir(), "waterhole-lab-"));
+afterAll(() => rmSync(dir, { recursive: true }));
+
+async function waterhole(...args: string[]): Promise<{ code: number; stdout: string; stderr: string }> {
+  const written = { stdout: "", stderr: "" };
+  const stream = (name: "stdout" | "stderr") => ({
+    write: (text: string) => {
+      written[name] += text;
+    },
+  });
+  const code = await main(args, { stdout: stream("stdout"), stderr: stream("stderr"), environment: {} });
+  return { code, ...written };
+}
+
+const SCENARIO = join(dir, "mixed.yaml");
+writeFileSync(
+  SCENARIO,
+  `cluster:
+  executors: [{ count: 10, memory: 100gb, slots: 16 }]
+  coordinators: [{ count: 1, on: executor }]
+pools: { fairScheduler: ${join(EXAMPLES, "fair-scheduler.xml")}, llamaSite: ${join(EXAMPLES, "llama-site.xml")} }
+queries:
+  tile: { pool: root.dashboards, user: ana, estimate: 1.5gb, duration: { exponential: { mean: 4s } }, uses: { peak: 1.1gb } }
+  big: { pool: root.dashboards, user: ana, estimate: 8gb, duration: { exponential: { mean: 60s } }, uses: { peak: 6gb } }
+arrivals: [{ rate: 1, query: { tile: 0.98, big: 0.02 }, from: 0s, to: 600s }]
+`,
+);
+
+describe("waterhole lab", () => {
+  test("one table over the policies, same seed, and what it means", async () => {
+    const { code, stdout, stderr } = await waterhole("lab", SCENARIO);
+    expect(stderr).toBe("");
+    expect(code).toBe(0);
+    expect(stdout).toMatch(
+      /^root\.dashboards: \d+ requests, the same for every policy; large is charged more than 15\.0 GiB/,
+    );
+    for (const policy of ["strict FIFO", "backfill", "backfill, no aging", "split by size"])
+      expect(stdout).toMatch(new RegExp(`\\n${policy} +\\d`));
+  });
+
+  test("--json, another patience, another seed", async () => {
+    const rows = async (...more: string[]): Promise<{ policy: string; overtakings: number }[]> =>
+      JSON.parse((await waterhole("lab", SCENARIO, "--json", ...more)).stdout).rows;
+    const usual = await rows();
+    const none = await rows("--patience", "0s");
+    expect(usual[1]?.overtakings).toBeGreaterThan(0);
+    expect(none[1]?.overtakings).toBe(0);
+    expect(await rows()).toEqual(usual);
+    expect(await rows("--seed", "9")).not.toEqual(usual);
+  });
+
+  test("a wrong time ends with code 2", async () => {
+    const { code, stderr } = await waterhole("lab", SCENARIO, "--patience", "soon");
+    expect(code).toBe(2);
+    expect(stderr).toMatch(/"soon" is no time such as 10s/);
+  });
+});
