@@ -84,7 +84,7 @@ describe("insight 3.8: the table of 3.3 comes out exactly", () => {
     {
       name: "dropped, cap 1.95 GiB",
       by: dropped,
-      with: { maxQueryMem: 1.95 * GiB },
+      with: { maxQueryMem: Math.floor(1.95 * GiB) },
       admitted: 60,
       lost: [0, 0],
       last: 20,
