@@ -104,7 +104,7 @@ export type RejectReason =
       readonly group: string;
       readonly limit: number;
       readonly pool: string;
-      /** Other matching groups with their limits, in the user's group order. */
+      /** Other matching groups with their limits, in the order in which they were outdone (8.2). */
       readonly ignored: readonly (readonly [group: string, limit: number])[];
     }
   /** Group lookup failed: rejected with an empty reason (admission 8.2). */

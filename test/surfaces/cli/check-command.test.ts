@@ -1,13 +1,11 @@
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
-import { afterAll, describe, expect, test } from "vitest";
-import { main } from "../../../src/surfaces/cli/main.ts";
+import { describe, expect, test } from "vitest";
 import { siteText } from "../../config/fixtures.ts";
+import { type Outcome, testFolder, waterhole } from "./command-line.ts";
 
 const EXAMPLES = resolve(import.meta.dirname, "../../../examples/dashboards");
-const dir = mkdtempSync(join(tmpdir(), "waterhole-check-"));
-afterAll(() => rmSync(dir, { recursive: true }));
+const dir = testFolder();
 
 function write(name: string, text: string): string {
   const path = join(dir, name);
@@ -15,16 +13,7 @@ function write(name: string, text: string): string {
   return path;
 }
 
-async function check(...args: string[]): Promise<{ code: number; stdout: string; stderr: string }> {
-  const written = { stdout: "", stderr: "" };
-  const stream = (name: "stdout" | "stderr") => ({
-    write: (text: string) => {
-      written[name] += text;
-    },
-  });
-  const code = await main(["check", ...args], { stdout: stream("stdout"), stderr: stream("stderr"), environment: {} });
-  return { code, ...written };
-}
+const check = (...args: string[]): Promise<Outcome> => waterhole("check", ...args);
 
 /** A pair with something of everything. */
 const FAIR = write(

@@ -1,30 +1,11 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
-import { afterAll, describe, expect, test } from "vitest";
-import { main } from "../../../src/surfaces/cli/main.ts";
+import { describe, expect, test } from "vitest";
 import { readRecords } from "../../../src/surfaces/cli/records-file.ts";
+import { type Outcome, testFolder, waterhole } from "./command-line.ts";
 
 const EXAMPLES = resolve(import.meta.dirname, "../../../examples/dashboards");
-const dir = mkdtempSync(join(tmpdir(), "waterhole-test-"));
-afterAll(() => rmSync(dir, { recursive: true }));
-
-interface Outcome {
-  readonly code: number;
-  readonly stdout: string;
-  readonly stderr: string;
-}
-
-async function waterhole(...args: string[]): Promise<Outcome> {
-  const written = { stdout: "", stderr: "" };
-  const stream = (name: "stdout" | "stderr") => ({
-    write: (text: string) => {
-      written[name] += text;
-    },
-  });
-  const code = await main(args, { stdout: stream("stdout"), stderr: stream("stderr"), environment: {} });
-  return { code, ...written };
-}
+const dir = testFolder();
 
 const example = (name: string): string => join(EXAMPLES, name);
 const scratch = (name: string): string => join(dir, name);

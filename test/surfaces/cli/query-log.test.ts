@@ -1,28 +1,15 @@
 /**
  * The whole way round: a run written as a query log, the log replayed as a trace, its run written again.
  */
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
-import { afterAll, describe, expect, test } from "vitest";
-import { main } from "../../../src/surfaces/cli/main.ts";
+import { describe, expect, test } from "vitest";
 import { DEFAULT_DEMAND, type Demand, demandOf } from "../../../src/workload/query-log/demand.ts";
 import { readQueryLog } from "../../../src/workload/query-log/read-query-log.ts";
+import { testFolder, waterhole } from "./command-line.ts";
 
 const EXAMPLES = resolve(import.meta.dirname, "../../../examples/dashboards");
-const dir = mkdtempSync(join(tmpdir(), "waterhole-query-log-"));
-afterAll(() => rmSync(dir, { recursive: true }));
-
-async function waterhole(...args: string[]): Promise<{ code: number; stdout: string; stderr: string }> {
-  const written = { stdout: "", stderr: "" };
-  const stream = (name: "stdout" | "stderr") => ({
-    write: (text: string) => {
-      written[name] += text;
-    },
-  });
-  const code = await main(args, { stdout: stream("stdout"), stderr: stream("stderr"), environment: {} });
-  return { code, ...written };
-}
+const dir = testFolder();
 
 const POOLS = `pools: { fairScheduler: ${join(EXAMPLES, "fair-scheduler.xml")}, llamaSite: ${join(EXAMPLES, "llama-site.xml")} }`;
 const CLUSTER = `cluster:

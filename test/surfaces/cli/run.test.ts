@@ -1,13 +1,11 @@
-import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import type { RunEvent } from "../../../src/core/events.ts";
-import { main } from "../../../src/surfaces/cli/main.ts";
 import { readRecords } from "../../../src/surfaces/cli/records-file.ts";
+import { type Outcome, testFolder, waterhole } from "./command-line.ts";
 
-const dir = mkdtempSync(join(tmpdir(), "waterhole-test-"));
-afterAll(() => rmSync(dir, { recursive: true }));
+const dir = testFolder();
 
 /** Two hosts of 10 GB, a pool of 8 GB with room for two queries of 4 GB: five in waves of two. */
 const SCENARIO = `
@@ -19,21 +17,10 @@ scale: { time: 20, memory: 1024 }
 threads: 1
 `;
 
-async function run(text: string, ...args: string[]): Promise<{ code: number; stdout: string; stderr: string }> {
+function run(text: string, ...args: string[]): Promise<Outcome> {
   const file = join(dir, "small.yaml");
   writeFileSync(file, text);
-  const written = { stdout: "", stderr: "" };
-  const stream = (name: "stdout" | "stderr") => ({
-    write: (piece: string) => {
-      written[name] += piece;
-    },
-  });
-  const code = await main(["run", file, "--scratch", dir, ...args], {
-    stdout: stream("stdout"),
-    stderr: stream("stderr"),
-    environment: {},
-  });
-  return { code, ...written };
+  return waterhole("run", file, "--scratch", dir, ...args);
 }
 
 describe("waterhole run", () => {
