@@ -9,6 +9,7 @@
  * Must keep: every query ends exactly once, with its ending told to the workload; a query's hosts are given back only
  * when its instances there have ended, whatever became of them.
  */
+import { memoryOption } from "../config/request-shape.ts";
 import type { QueryClass, Use } from "../config/scenario.ts";
 import { hostNameOf } from "../config/scenario-cluster.ts";
 import { BackendRelease, type ReleaseTiming } from "../core/admission/backend-release.ts";
@@ -450,6 +451,7 @@ function ordersFor(
       memLimit: (b.isCoordBackend ? memory.coordinatorMemLimit : memory.memLimit) as MaxBytes,
       minReservation: b.minReservation,
       peak: peakOn(b, schedule, q.submission.peak, uses),
+      hasOperators: !collectsOnly(b, schedule),
     };
     placed.push({ task, position, order });
   });
@@ -457,13 +459,16 @@ function ordersFor(
 }
 
 /** The root fragment on a coordinator only collects rows; what the query uses is in the others. */
-function peakOn(b: ScheduledBackend, schedule: Schedule, peak: number, uses: Use): Bytes {
+function collectsOnly(b: ScheduledBackend, schedule: Schedule): boolean {
   const ofRoot = schedule.shape.fragments.reduce(
     (n, f) => n + (f.runsOn === "coordinator" ? f.instancesPerHost : 0),
     0,
   );
-  const onlyRoot = b.isCoordBackend && schedule.backends.length > 1 && b.numInstances <= ofRoot;
-  if (onlyRoot || uses.kind !== "footprint") return 0 as Bytes;
+  return b.isCoordBackend && schedule.backends.length > 1 && b.numInstances <= ofRoot;
+}
+
+function peakOn(b: ScheduledBackend, schedule: Schedule, peak: number, uses: Use): Bytes {
+  if (uses.kind !== "footprint" || collectsOnly(b, schedule)) return 0 as Bytes;
   const factor = uses.skew[b.desc.address] ?? uses.skew[hostNameOf(b.desc.address)] ?? 1;
   return Math.round(peak * factor) as Bytes;
 }
@@ -483,11 +488,18 @@ function queryOrder(
     pool,
     queryClass: submission.queryClass,
     bufferPoolLimit: submission.shape.options.bufferPoolLimit,
-    scratchLimit: -1,
-    spillable: uses.kind === "footprint" && uses.spillable,
+    scratchLimit: scratchLimitOf(queryClass),
+    spillable: uses.kind === "footprint" ? uses.spillable : queryClass.options.DISABLE_UNSAFE_SPILLS !== "true",
+    operators: uses.kind === "operators" ? uses.operators : null,
+    seed: submission.sequence,
     profile: uses.kind === "footprint" ? uses.profile : "flat",
     tellsSteps,
     admittedAt,
     duration: submission.duration,
   };
+}
+
+/** S7: -1 is no limit, and so is a text that says nothing. */
+function scratchLimitOf({ options }: QueryClass): number {
+  return options.SCRATCH_LIMIT === undefined ? -1 : (memoryOption(options.SCRATCH_LIMIT) ?? -1);
 }

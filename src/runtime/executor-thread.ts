@@ -7,23 +7,29 @@
  */
 import type { MessagePort } from "node:worker_threads";
 import { expose } from "comlink";
+import { BufferAllocator, NO_LOCK } from "../core/memory/buffer-allocator.ts";
 import { type Xoshiro128, xoshiroFor } from "../core/random.ts";
 import type { Instant } from "../core/units.ts";
 import { Arena } from "./arena.ts";
 import { nodeEndpoint } from "./comlink-endpoint.ts";
 import { EmulatedClock } from "./emulated-clock.ts";
-import { FragmentRun, type FragmentThread, type ThreadHost } from "./fragment-run.ts";
+import { FragmentRun } from "./fragment-run.ts";
 import { openHostLedger } from "./host-ledger.ts";
+import { type FragmentThread, type HostOperators, type Instance, type ThreadHost, WorkPlaces } from "./instance.ts";
+import { OperatorFragment } from "./operator-fragment.ts";
 import type {
   FleetSettings,
   FragmentOrder,
   Progress,
   QueryOrder,
   RefusalOrder,
+  SharedOperators,
   ThreadControl,
   ThreadStatus,
   ThreadTask,
 } from "./protocol.ts";
+import { ScratchBooks } from "./scratch/scratch-directories.ts";
+import { hostDirectory } from "./scratch-space.ts";
 import { Timers } from "./timers.ts";
 
 export class ExecutorThread implements FragmentThread, ThreadControl {
@@ -31,7 +37,7 @@ export class ExecutorThread implements FragmentThread, ThreadControl {
   readonly #settings: FleetSettings;
   readonly #clock: EmulatedClock;
   readonly #timers: Timers;
-  readonly #running = new Map<number, FragmentRun>();
+  readonly #running = new Map<number, Instance>();
   /** Hosts this thread has had to do with, opened when first needed. */
   readonly #hosts = new Map<number, ThreadHost>();
   /** How many instances of a piscina task still run, and what ends the task. */
@@ -70,13 +76,20 @@ export class ExecutorThread implements FragmentThread, ThreadControl {
   #runAll(query: QueryOrder, fragments: readonly FragmentOrder[]): Promise<void> {
     return new Promise((done) => {
       const group = { left: fragments.length, done };
-      const runs = fragments.map((f) => new FragmentRun(query, f, this.#host(f.host), this));
+      const runs = fragments.map((f) => this.#instanceOf(query, f));
       for (const run of runs) {
         this.#running.set(run.order.task, run);
         this.#open.set(run.order.task, group);
       }
       for (const run of runs) run.start();
     });
+  }
+
+  #instanceOf(query: QueryOrder, order: FragmentOrder): Instance {
+    const host = this.#host(order.host);
+    // On a host without an executor's part of the query only rows are collected.
+    const isReal = query.operators !== null && order.hasOperators;
+    return isReal ? new OperatorFragment(query, order, host, this) : new FragmentRun(query, order, host, this);
   }
 
   // What instances ask of their thread
@@ -88,6 +101,10 @@ export class ExecutorThread implements FragmentThread, ThreadControl {
   at(at: Instant, act: (now: Instant) => void): { cancel(): void } {
     const appointment = this.#timers.at(at, act);
     return { cancel: () => this.#timers.cancel(appointment) };
+  }
+
+  soon(act: () => void): void {
+    setImmediate(act);
   }
 
   tell(progress: Progress): void {
@@ -124,6 +141,7 @@ export class ExecutorThread implements FragmentThread, ThreadControl {
         address: shared.address,
         ledger: openHostLedger(shared.ledger, this.lockId),
         arena: new Arena(shared.arena, shared.pageSize),
+        operators: shared.operators === null ? null : operatorsOf(shared.operators, this.scratch, shared.address),
       };
       this.#hosts.set(number, host);
     }
@@ -158,4 +176,16 @@ export class ExecutorThread implements FragmentThread, ThreadControl {
   stall(milliseconds: number): void {
     Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, milliseconds);
   }
+}
+
+function operatorsOf(shared: SharedOperators, scratch: string, address: string): HostOperators {
+  const { arena, allocator, scratchBooks, scratchLimit } = shared;
+  const directory = { path: hostDirectory(scratch, address), limit: scratchLimit, priority: 0 };
+  return {
+    arena,
+    // One thread carries the host, so its buffers and files need no lock; after its death main starts them anew.
+    allocator: new BufferAllocator(new Int32Array(allocator), arena.pool, NO_LOCK),
+    books: new ScratchBooks([directory], new Float64Array(scratchBooks), NO_LOCK),
+    places: new WorkPlaces(arena.threads),
+  };
 }

@@ -17,6 +17,7 @@ import { type Remote, wrap } from "comlink";
 import { Piscina, queueOptionsSymbol } from "piscina";
 import type { BackendUsage } from "../core/admission/pool-stats.ts";
 import type { BackendDescriptor } from "../core/cluster/backend.ts";
+import { allocatorStateBytes, BufferAllocator, NO_LOCK } from "../core/memory/buffer-allocator.ts";
 import { checkIdle } from "../core/memory/ledger-checks.ts";
 import {
   createLedger,
@@ -32,13 +33,14 @@ import {
   SCRATCH_PEAK,
 } from "../core/memory/ledger-layout.ts";
 import { poolsReserved, poolUsages } from "../core/memory/pool-usage.ts";
-import type { Bytes } from "../core/units.ts";
+import { type Bytes, KiB } from "../core/units.ts";
 import { pageSizeFor } from "./arena.ts";
 import { nodeEndpoint } from "./comlink-endpoint.ts";
 import type { EmulatedClock } from "./emulated-clock.ts";
 import { entryFile } from "./entry-file.ts";
 import { giveBackOf, HostLedger } from "./host-ledger.ts";
 import { FIRST_THREAD_ID, MAIN_ID } from "./host-lock.ts";
+import { createArena } from "./operators/operator-arena.ts";
 import {
   type FleetSettings,
   type FragmentError,
@@ -48,9 +50,11 @@ import {
   type QueryOrder,
   type RefusalOrder,
   type SharedHost,
+  type SharedOperators,
   type ThreadControl,
   type ThreadTask,
 } from "./protocol.ts";
+import { scratchBookWords } from "./scratch/scratch-directories.ts";
 import { ScratchSpace } from "./scratch-space.ts";
 
 export interface FleetOptions {
@@ -63,13 +67,17 @@ export interface FleetOptions {
   readonly pools: number;
   /** Queries that one host can hold at a time. */
   readonly queriesPerHost: number;
+  /** Some query runs real operators: hosts have memory for them. A host can be too large for it. */
+  readonly hasOperators: boolean;
   /** Where the run's scratch directory is made; left out: under the system's temporary directory. */
   readonly scratchBase?: string;
 }
 
 export interface HostSpec {
   readonly backend: BackendDescriptor;
-  readonly memory: Omit<HostMemory, "pageBytes">;
+  /** Bytes of scratch on the host, Infinity: no limit. */
+  readonly scratchLimit: number;
+  readonly memory: Omit<HostMemory, "pageBytes" | "scratchCapacity">;
 }
 
 /** What happens in the fleet, told to its one owner. Calls come from the event loop, never from inside a call to us. */
@@ -109,7 +117,7 @@ interface OpenTask {
   readonly thread: number;
 }
 
-const LOST_FRAGMENT = { peak: 0 as Bytes, spilled: 0 as Bytes };
+const LOST_FRAGMENT = { peak: 0 as Bytes, spilled: 0 as Bytes, output: null };
 
 export class Fleet {
   readonly scratch: ScratchSpace;
@@ -128,12 +136,14 @@ export class Fleet {
   /** Why a thread is being ended by us, by thread number. */
   readonly #reasons = new Map<number, string>();
 
+  /** Throws RangeError when a host's memory can't be had. */
   constructor(options: FleetOptions, listener: FleetListener) {
     this.#options = options;
     this.#listener = listener;
-    this.scratch = new ScratchSpace(options.scratchBase);
     const threads = Math.max(1, Math.min(options.threads, options.hosts.length));
     this.#hosts = options.hosts.map((spec, number) => hostOf(spec, number, number % threads, options));
+    // Last: nothing is left on disk when a host can't be had.
+    this.scratch = new ScratchSpace(options.scratchBase);
     this.#threads = Array.from({ length: threads }, () => noThread());
   }
 
@@ -304,6 +314,8 @@ export class Fleet {
         h.ledger.breakLockOf(thread.lockId);
         await h.ledger.runSoon(giveBackOf, thread.lockId);
         broken.push(...checkIdle(await h.ledger.snapshot()).map((b) => `${h.shared.address}: ${b}`));
+        // Buffers of instances that were stopped where they stood are nobody's any more.
+        if (h.shared.operators !== null) formatOperators(h.shared.operators);
       }
     }
     this.#open.clear();
@@ -314,10 +326,16 @@ export class Fleet {
   /** Highest marks of every host, for the report. */
   async marks(): Promise<HostMarks[]> {
     return Promise.all(
-      this.#hosts.map(async (h) => ({
-        host: h.shared.address,
-        ...(await h.ledger.runSoon(marksOf, h.shared.pageSize)),
-      })),
+      this.#hosts.map(async ({ shared, ledger }) => {
+        const marks = await ledger.runSoon(marksOf, shared.pageSize);
+        const real = shared.operators === null ? null : poolOf(shared.operators).snapshot();
+        return {
+          host: shared.address,
+          ...marks,
+          arenaPeak: marks.arenaPeak + (real?.touched ?? 0),
+          arenaSize: marks.arenaSize + (real === null ? 0 : poolOf(shared.operators!).limitBytes),
+        };
+      }),
     );
   }
 
@@ -378,6 +396,7 @@ export class Fleet {
   async #recover(host: Host, lockId: number, why: string): Promise<void> {
     host.ledger.breakLockOf(lockId);
     await host.ledger.runSoon(giveBackOf, lockId);
+    if (host.shared.operators !== null) formatOperators(host.shared.operators);
     this.scratch.removeHost(host.shared.address);
     const ended = [...this.#open].filter(([, t]) => t.host === host.number).map(([task]) => task);
     this.#endLost(ended);
@@ -465,10 +484,46 @@ function hostOf(spec: HostSpec, number: number, thread: number, options: FleetOp
     extraWords: 0,
   };
   const ledger = new SharedArrayBuffer(ledgerByteLength(sizes));
-  const view = createLedger(ledger, sizes, { ...spec.memory, pageBytes: pageSize * options.memoryScale });
-  const arena = new SharedArrayBuffer(pages * pageSize);
-  const shared: SharedHost = { address: spec.backend.address, ledger, arena, pageSize };
+  const view = createLedger(ledger, sizes, {
+    ...spec.memory,
+    pageBytes: pageSize * options.memoryScale,
+    scratchCapacity: Number.isFinite(spec.scratchLimit) ? spec.scratchLimit : -1,
+  });
+  const operators = options.hasOperators && spec.backend.isExecutor ? operatorsFor(spec) : null;
+  const arena = arenaOf(pages * pageSize);
+  const shared: SharedHost = { address: spec.backend.address, ledger, arena, pageSize, operators };
   return { number, spec, shared, ledger: new HostLedger(view, MAIN_ID), thread };
+}
+
+function arenaOf(bytes: number): SharedArrayBuffer {
+  try {
+    return new SharedArrayBuffer(bytes);
+  } catch (cause) {
+    throw new RangeError(`this machine can't set ${bytes} bytes aside for one host's arena`, { cause });
+  }
+}
+
+/** Operators of one host that run at the same time; more wait for a work space. */
+const WORK_PLACES = 16;
+const MIN_BUFFER_BYTES = 8 * KiB;
+
+function operatorsFor({ memory, scratchLimit }: HostSpec): SharedOperators {
+  const poolBytes = memory.bufferPoolLimit;
+  const arena = createArena({ poolBytes, minBufferBytes: MIN_BUFFER_BYTES, threads: WORK_PLACES });
+  const allocator = new SharedArrayBuffer(allocatorStateBytes(arena.pool));
+  const scratchBooks = new SharedArrayBuffer(8 * scratchBookWords(1, WORK_PLACES));
+  const shared = { arena, allocator, scratchBooks, scratchLimit };
+  formatOperators(shared);
+  return shared;
+}
+
+const poolOf = ({ allocator, arena }: SharedOperators): BufferAllocator =>
+  new BufferAllocator(new Int32Array(allocator), arena.pool, NO_LOCK);
+
+/** An empty buffer pool and empty scratch books: at the start, and after the host's thread has died. */
+function formatOperators({ arena, allocator, scratchBooks }: SharedOperators): void {
+  BufferAllocator.format(new Int32Array(allocator), arena.pool);
+  new Float64Array(scratchBooks).fill(0);
 }
 
 /** A thread that dies takes its answers with it; `#threadDied` deals with that. */

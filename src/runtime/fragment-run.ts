@@ -14,10 +14,9 @@
  */
 import { invariant } from "../core/assert.ts";
 import { givePages, missingPages, newestPages, takePages } from "../core/memory/arena-pages.ts";
-import { claim, takeMinimum } from "../core/memory/initial-reservations.ts";
+import { claim } from "../core/memory/initial-reservations.ts";
 import {
   F_MEM_PARENT,
-  F_MEM_PEAK,
   F_PAGE_COUNT,
   F_RESERVATION,
   F_SCRATCH,
@@ -31,11 +30,9 @@ import {
 import {
   INCREASE_FAILED,
   memLimitExceededText,
-  minimumUnavailableText,
   NO_SCRATCH_LIMIT,
   readTruncatedText,
   readVerifyText,
-  refusalText,
   scratchFailedText,
   scratchLimitText,
 } from "../core/memory/refusal-text.ts";
@@ -46,39 +43,14 @@ import {
   releaseTo,
   unusedOf,
 } from "../core/memory/reservation-trackers.ts";
-import {
-  openClient,
-  openInstance,
-  openQuery,
-  openUnclaimed,
-  queryOf,
-  tryTakeScratch,
-} from "../core/memory/tracker-records.ts";
+import { openClient, queryOf, type ScratchAnswer, takeScratch } from "../core/memory/tracker-records.ts";
 import { type Bytes, type Instant, MiB } from "../core/units.ts";
 import { progressOfPeak, shareOfPeak } from "../workload/footprint.ts";
-import type { Arena } from "./arena.ts";
-import { closeWithAll, type HostLedger } from "./host-ledger.ts";
-import { CANCELLED_CODE, type FragmentError, type FragmentOrder, type Progress, type QueryOrder } from "./protocol.ts";
+import { closeWithAll } from "./host-ledger.ts";
+import type { FragmentThread, Instance, ThreadHost } from "./instance.ts";
+import { ledgerFull, openOnHost, queryPeakAndClose } from "./instance-trackers.ts";
+import { CANCELLED_CODE, type FragmentError, type FragmentOrder, type QueryOrder } from "./protocol.ts";
 import { ScratchFile } from "./scratch-space.ts";
-
-/** A host as its thread works with it. */
-export interface ThreadHost {
-  readonly address: string;
-  readonly ledger: HostLedger;
-  readonly arena: Arena;
-}
-
-/** What an instance needs of its thread. */
-export interface FragmentThread {
-  readonly lockId: number;
-  readonly scratch: string;
-  now(): Instant;
-  at(at: Instant, act: (now: Instant) => void): { cancel(): void };
-  tell(progress: Progress): void;
-  /** The debug action's dice (R1 step 3). */
-  denies(order: QueryOrder, fragment: FragmentOrder): boolean;
-  ended(task: number): void;
-}
 
 /** Steps along the profile, the peak's own in addition. */
 const STEPS = 8;
@@ -98,7 +70,7 @@ interface Block {
 
 const CANCELLED: FragmentError = { code: CANCELLED_CODE, text: "Cancelled" };
 
-export class FragmentRun {
+export class FragmentRun implements Instance {
   readonly query: QueryOrder;
   readonly order: FragmentOrder;
   readonly #thread: FragmentThread;
@@ -235,8 +207,9 @@ export class FragmentRun {
   /** B4: used falls, the reservation stays. Newest pages go first (B10). */
   #spill(bytes: number): FragmentError | null {
     const { ledger, arena, address } = this.#host;
-    if (!ledger.run(takeScratchFor, this.#client, bytes))
-      return { code: 90, text: scratchLimitText(this.query.scratchLimit, address) };
+    const refused = ledger.run(takeScratchFor, this.#client, bytes);
+    if (refused === "queryLimit") return { code: 90, text: scratchLimitText(this.query.scratchLimit, address) };
+    if (refused === "hostFull") return this.#scratchFailed("The following directories were at capacity");
     const count = this.#pagesOver(bytes);
     const pages = new Int32Array(count);
     ledger.run(newestPages, this.#client, pages);
@@ -267,6 +240,11 @@ export class FragmentRun {
   #openFile(): ScratchFile {
     this.#file ??= new ScratchFile(this.#thread.scratch, this.#host.address, this.query.id);
     return this.#file;
+  }
+
+  #scratchFailed(why: string): FragmentError {
+    const { ledger, address } = this.#host;
+    return { code: 101, text: ledger.run(scratchTextFor, this.#client, this.#thread.scratch, address, why) };
   }
 
   /** The output is read: what is in memory goes first, then block after block comes back, is checked and dropped. */
@@ -370,7 +348,8 @@ export class FragmentRun {
     const peak = this.#client === NONE ? 0 : this.#host.ledger.run(closeFragment, this.#client);
     this.#client = NONE;
     const { task } = this.order;
-    this.#thread.tell({ kind: "finished", task, peak: peak as Bytes, spilled: this.#spilled as Bytes, error });
+    const spilled = this.#spilled as Bytes;
+    this.#thread.tell({ kind: "finished", task, peak: peak as Bytes, spilled, output: null, error });
     this.#thread.ended(task);
   }
 }
@@ -382,7 +361,7 @@ function planOf(query: QueryOrder, peak: number): { progress: number; target: nu
   return progress.map((p) => ({ progress: p, target: Math.trunc(shareOfPeak(query.profile, p) * peak) }));
 }
 
-/** R16: everything or nothing. The client that has claimed the minimum, or why there is none. */
+/** R16 and R19: the client that has claimed the minimum, or why there is none. */
 function openFragment(
   v: LedgerView,
   query: QueryOrder,
@@ -390,43 +369,25 @@ function openFragment(
   owner: number,
   address: string,
 ): number | FragmentError {
-  const { bufferPoolLimit, scratchLimit, pool, idParts } = query;
-  const { memLimit, minReservation } = order;
-  const q = openQuery(v, { id: idParts, pool, memLimit, bufferPoolLimit, scratchLimit, owner });
-  if (q === NONE) return ledgerFull(address);
-  const unclaimed = openUnclaimed(v, q, owner);
-  const instance = openInstance(v, q, order.instance, owner);
-  const client = instance === NONE ? NONE : openClient(v, instance, 0, -1, owner);
-  const opened = [client, instance, unclaimed, q].filter((t) => t !== NONE);
-  if (opened.length < 4) {
-    for (const t of opened) closeWithAll(v, t);
+  const { minReservation } = order;
+  const opened = openOnHost(v, query, order, owner, address, minReservation);
+  if ("code" in opened) return opened;
+  const client = openClient(v, opened.instance, 0, -1, owner);
+  if (client === NONE) {
+    for (const t of [opened.instance, opened.unclaimed, opened.query]) closeWithAll(v, t);
     return ledgerFull(address);
   }
-  if (!takeMinimum(v, unclaimed, minReservation, minReservation)) {
-    const text = minimumUnavailableText(minReservation, address, query.id, refusalText(v, v.refusal, address));
-    for (const t of opened) closeWithAll(v, t);
-    return { code: 106, text };
-  }
-  claim(v, unclaimed, client, minReservation);
+  claim(v, opened.unclaimed, client, minReservation);
   // Nothing is left to claim: an empty record would only be carried along.
-  closeWithAll(v, unclaimed);
+  closeWithAll(v, opened.unclaimed);
   return client;
 }
-
-const ledgerFull = (address: string): FragmentError => ({
-  code: -1,
-  text: `The ledger of ${address} has no room for another query. Run fewer queries at a time, or raise the number of trackers per host.`,
-});
 
 /** R22. Gives the query's peak on this host. */
 function closeFragment(v: LedgerView, client: number): number {
   const instance = get(v, client, F_MEM_PARENT);
-  const query = get(v, instance, F_MEM_PARENT);
-  const peak = get(v, query, F_MEM_PEAK);
   closeWithAll(v, client);
-  closeWithAll(v, instance);
-  closeWithAll(v, query);
-  return peak;
+  return queryPeakAndClose(v, instance);
 }
 
 /** Uses `bytes` if they are reserved or can be; else the largest part that is granted; else what is unused. */
@@ -465,8 +426,8 @@ function pagesOver(v: LedgerView, client: number, bytes: number): number {
 
 const pageCountOf = (v: LedgerView, client: number): number => get(v, client, F_PAGE_COUNT);
 
-const takeScratchFor = (v: LedgerView, client: number, bytes: number): boolean =>
-  tryTakeScratch(v, queryOf(v, client), bytes);
+const takeScratchFor = (v: LedgerView, client: number, bytes: number): ScratchAnswer =>
+  takeScratch(v, queryOf(v, client), bytes);
 
 const scratchTextFor = (v: LedgerView, client: number, dirs: string, address: string, why: string): string =>
   scratchFailedText(dirs, address, v.f64[SCRATCH_BYTES]!, get(v, queryOf(v, client), F_SCRATCH), why);

@@ -1,6 +1,7 @@
 /**
- * How much memory a scenario's hosts have for buffers, from what they give to queries (memory 2.4).
+ * What a scenario's hosts have: memory for buffers, from what they give to queries (memory 2.4), and scratch space.
  */
+import type { Scenario } from "../config/scenario.ts";
 import type { BackendDescriptor } from "../core/cluster/backend.ts";
 import { type Bytes, KiB } from "../core/units.ts";
 import type { HostSpec } from "./fleet.ts";
@@ -9,12 +10,21 @@ import type { HostSpec } from "./fleet.ts";
 const BUFFER_POOL_SHARE = 0.85;
 const MIN_BUFFER_SIZE = 8 * KiB;
 
+/** In the order of `backends`, which are the scenario's. */
+export function hostSpecs({ cluster }: Scenario, backends: readonly BackendDescriptor[]): HostSpec[] {
+  const scratch = cluster.executors.flatMap((spec) => Array.from({ length: spec.count }, () => spec.scratch));
+  let executor = 0;
+  return backends.map((backend) => {
+    const limit = backend.isExecutor ? (scratch[executor++] ?? null) : null;
+    return { backend, scratchLimit: limit ?? Number.POSITIVE_INFINITY, memory: memoryOf(backend) };
+  });
+}
+
 /**
  * R13: 85 % of what admission may give away, in whole buffers. The process limit stands at what admission may give
  * away too: codegen cache and JVM are not emulated (R12).
  */
-export function hostSpecOf(backend: BackendDescriptor): HostSpec {
-  const share = Math.floor(backend.admitMemLimit * BUFFER_POOL_SHARE);
-  const bufferPoolLimit = (share - (share % MIN_BUFFER_SIZE)) as Bytes;
-  return { backend, memory: { bufferPoolLimit, processLimit: backend.admitMemLimit } };
+function memoryOf({ admitMemLimit }: BackendDescriptor): HostSpec["memory"] {
+  const share = Math.floor(admitMemLimit * BUFFER_POOL_SHARE);
+  return { bufferPoolLimit: (share - (share % MIN_BUFFER_SIZE)) as Bytes, processLimit: admitMemLimit };
 }

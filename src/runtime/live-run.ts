@@ -12,6 +12,7 @@
  *   stopping: who runs is cancelled too (Ctrl-C twice).
  */
 import { createHistogram } from "node:perf_hooks";
+import { ConfigError } from "../config/config-error.ts";
 import type { ImpalaFlags } from "../config/impala-flags.ts";
 import type { PoolSource } from "../config/pool-directory.ts";
 import type { Fault, Scenario } from "../config/scenario.ts";
@@ -31,7 +32,7 @@ import { ClusterView, OwnView } from "./cluster-view.ts";
 import { Coordinator, type CoordinatorSurroundings } from "./coordinator.ts";
 import { type EmulatedClock, startClock } from "./emulated-clock.ts";
 import { Fleet, type HostMarks } from "./fleet.ts";
-import { hostSpecOf } from "./host-sizes.ts";
+import { hostSpecs } from "./host-sizes.ts";
 import { LiveFaults } from "./live-faults.ts";
 import type { LiveQuery } from "./live-query.ts";
 import { LiveStatestore, type SubscriberSpec } from "./live-statestore.ts";
@@ -289,10 +290,25 @@ export class LiveRun {
   // The fleet
 
   #openFleet(options: LiveOptions): Fleet {
+    try {
+      return this.#newFleet(options);
+    } catch (error) {
+      if (!(error instanceof RangeError)) throw error;
+      const place = { file: this.scenario.file, line: null };
+      throw new ConfigError(
+        place,
+        error.message,
+        "Give the executors less memory, or scale it down further:  scale: { memory: 1024 }",
+      );
+    }
+  }
+
+  #newFleet(options: LiveOptions): Fleet {
     const { scale, threads } = this.scenario;
     return new Fleet(
       {
-        hosts: this.backends.map(hostSpecOf),
+        hosts: hostSpecs(this.scenario, this.backends),
+        hasOperators: this.scenario.queries.some((q) => q.uses.kind === "operators"),
         threads: threads ?? Math.min(this.backends.length, MOST_THREADS),
         clock: this.#clock,
         memoryScale: scale.memory,

@@ -5,10 +5,12 @@
  * Answers are plain data: an error that crosses threads loses its class (STYLE 6).
  */
 import type { MessagePort } from "node:worker_threads";
-import type { FootprintProfile } from "../config/scenario.ts";
+import type { FootprintProfile, OperatorSpec } from "../config/scenario.ts";
 import type { QueryIdParts } from "../core/memory/tracker-records.ts";
 import type { Bytes, Instant, MaxBytes, Millis } from "../core/units.ts";
 import type { ClockSettings } from "./emulated-clock.ts";
+import type { Output } from "./operators/checksum-sink.ts";
+import type { OperatorArena } from "./operators/operator-arena.ts";
 
 /** What every executor thread is started with. */
 export interface FleetSettings {
@@ -19,11 +21,23 @@ export interface FleetSettings {
   readonly scratch: string;
 }
 
+/** A host's memory for real operators; only in runs that have some. */
+export interface SharedOperators {
+  readonly arena: OperatorArena;
+  /** The buffer allocator's state; written by the thread that carries the host, and by main after its death. */
+  readonly allocator: SharedArrayBuffer;
+  /** The scratch directories' books; likewise. */
+  readonly scratchBooks: SharedArrayBuffer;
+  /** Bytes of scratch on the host, Infinity: no limit. */
+  readonly scratchLimit: number;
+}
+
 export interface SharedHost {
   readonly address: string;
   readonly ledger: SharedArrayBuffer;
   readonly arena: SharedArrayBuffer;
   readonly pageSize: number;
+  readonly operators: SharedOperators | null;
 }
 
 /** The tasks of the piscina pool. */
@@ -51,6 +65,9 @@ export interface QueryOrder {
   readonly bufferPoolLimit: number;
   readonly scratchLimit: number;
   readonly spillable: boolean;
+  /** Null: a footprint. Else the operators that run one after the other, and the seed of their rows. */
+  readonly operators: readonly OperatorSpec[] | null;
+  readonly seed: number;
   readonly profile: FootprintProfile;
   /** Every step of the footprint is told, not only the first and the last. */
   readonly tellsSteps: boolean;
@@ -72,6 +89,8 @@ export interface FragmentOrder {
   /** R15. */
   readonly minReservation: Bytes;
   readonly peak: Bytes;
+  /** False where the query only collects rows. */
+  readonly hasOperators: boolean;
 }
 
 /** What an instance tells, in batches, in the order in which it happened. */
@@ -86,6 +105,8 @@ export type Progress =
 export interface FragmentEnd {
   readonly peak: Bytes;
   readonly spilled: Bytes;
+  /** Rows that came out of the last real operator and their check-sums; null for a footprint. */
+  readonly output: Output | null;
   /** Null when it finished well. */
   readonly error: FragmentError | null;
 }

@@ -71,7 +71,8 @@ export function removeLeftOvers(base: string): string[] {
 }
 
 const SUFFIX = ".scratch";
-const hostDirectory = (run: string, host: string): string => join(run, host.replaceAll(":", "_"));
+/** Where a host's files are. */
+export const hostDirectory = (run: string, host: string): string => join(run, host.replaceAll(":", "_"));
 
 /** One query's file on one host. Made at the first write. Used by one thread. */
 export class ScratchFile {

@@ -25,7 +25,7 @@ import {
   transferReservation,
   unusedOf,
 } from "../core/memory/reservation-trackers.ts";
-import { openClient, openInstance, openQuery, openUnclaimed, tryTakeScratch } from "../core/memory/tracker-records.ts";
+import { openClient, openInstance, openQuery, openUnclaimed, takeScratch } from "../core/memory/tracker-records.ts";
 import { type Xoshiro128, xoshiroFor } from "../core/random.ts";
 import { MiB } from "../core/units.ts";
 import { closeWithAll, type HostLedger, openHostLedger } from "./host-ledger.ts";
@@ -149,7 +149,7 @@ function randomStep(v: LedgerView, held: Held, dice: Xoshiro128): void {
       if (!tryConsume(v, client, bytes, SOFT)) release(v, client, get(v, client, F_MEM_OTHER));
       break;
     default:
-      tryTakeScratch(v, held.query, bytes);
+      takeScratch(v, held.query, bytes);
   }
   compare(v, held, i);
 }

@@ -18,8 +18,9 @@ import {
 } from "../../src/core/memory/ledger-layout.ts";
 import { type Bytes, type Instant, MiB, type Millis } from "../../src/core/units.ts";
 import { Arena } from "../../src/runtime/arena.ts";
-import { FragmentRun, type FragmentThread } from "../../src/runtime/fragment-run.ts";
+import { FragmentRun } from "../../src/runtime/fragment-run.ts";
 import { giveBackOf, HostLedger } from "../../src/runtime/host-ledger.ts";
+import type { FragmentThread } from "../../src/runtime/instance.ts";
 import type { FragmentOrder, Progress, QueryOrder } from "../../src/runtime/protocol.ts";
 
 const PAGE = 4096;
@@ -44,17 +45,22 @@ class TestThread implements FragmentThread {
   #now = 0;
   #appointments: { at: number; act: (now: Instant) => void }[] = [];
 
-  constructor(pool: number, scale = 1) {
+  constructor(pool: number, scale = 1, scratchCapacity = -1) {
     const pages = Math.floor(pool / scale / PAGE);
     const sizes = { trackers: 16, pools: 2, pages, extraWords: 0 };
-    const memory = { bufferPoolLimit: pool as Bytes, processLimit: -1 as const, pageBytes: PAGE * scale };
+    const memory = {
+      bufferPoolLimit: pool as Bytes,
+      processLimit: -1 as const,
+      pageBytes: PAGE * scale,
+      scratchCapacity,
+    };
     this.view = createLedger(new SharedArrayBuffer(ledgerByteLength(sizes)), sizes, memory);
     this.arena = new Arena(new SharedArrayBuffer(pages * PAGE), PAGE);
     this.ledger = new HostLedger(this.view, ME);
   }
 
   run(order: Partial<FragmentOrder> = {}, query: Partial<QueryOrder> = {}): FragmentRun {
-    const host = { address: "exec-1:27000", ledger: this.ledger, arena: this.arena };
+    const host = { address: "exec-1:27000", ledger: this.ledger, arena: this.arena, operators: null };
     const task = this.told.length + 1;
     const run = new FragmentRun(
       {
@@ -63,6 +69,8 @@ class TestThread implements FragmentThread {
         pool: 1,
         queryClass: 0,
         tellsSteps: true,
+        operators: null,
+        seed: 0,
         admittedAt: this.now(),
         bufferPoolLimit: 0,
         scratchLimit: -1,
@@ -79,6 +87,7 @@ class TestThread implements FragmentThread {
         memLimit: -1,
         minReservation: MiB as Bytes,
         peak: (8 * MiB) as Bytes,
+        hasOperators: true,
         ...order,
       },
       host,
@@ -99,6 +108,9 @@ class TestThread implements FragmentThread {
         this.#appointments = this.#appointments.filter((a) => a !== appointment);
       },
     };
+  }
+  soon(act: () => void): void {
+    act();
   }
   tell(progress: Progress): void {
     this.told.push(progress);
@@ -261,6 +273,17 @@ describe("what can't go on fails with the product's text", () => {
     t.moveTo(800);
     expect(t.end()?.error).toMatchObject({ code: 90 });
     expect(t.files()).toEqual([]);
+    expect(checkIdle(t.view)).toEqual([]);
+  });
+});
+
+describe("S5 the host's scratch space is full", () => {
+  test("code 101 with the product's text", () => {
+    const t = new TestThread(3 * MiB, 1, 2 * MiB);
+    t.run();
+    t.moveTo(800);
+    expect(t.end()?.error).toMatchObject({ code: 101 });
+    expect(t.end()?.error?.text).toContain("Could not create files in any configured scratch directories");
     expect(checkIdle(t.view)).toEqual([]);
   });
 });

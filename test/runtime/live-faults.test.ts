@@ -69,6 +69,32 @@ describe("a host dies", () => {
   });
 });
 
+describe("a thread is killed in the middle of a sort that spills", () => {
+  test("I23 its files and buffers are gone, and the next query on that host is right", async () => {
+    const sort = { rows: 1_000_000, width: 16, keys: { uniform: { distinct: 100_000 } } };
+    const told = await open(
+      small({
+        memory: "400mb",
+        scaleMemory: 1,
+        time: 1,
+        query: { estimate: undefined, uses: undefined, duration: undefined, sort, options: { MEM_LIMIT: "40mb" } },
+        arrivals: [
+          { at: "0s", query: "q", count: 1 },
+          { at: "2s", query: "q", count: 1 },
+        ],
+      }),
+    );
+    const done = told.run.run();
+    await firstEvent(told, (e) => e.kind === "spilled" && e.host === "exec-2:27000");
+    await told.run.fleet.killThread(told.run.fleet.threadOf(told.run.hostNumber("exec-2:27000")), "killed by the test");
+    await firstEvent(told, (e) => e.kind === "hostLost");
+    expect(checkIdle(await told.run.fleet.snapshot(told.run.hostNumber("exec-2:27000")))).toEqual([]);
+    const report = await done;
+    expect(told.events.flatMap((e) => (e.kind === "released" ? [e.state] : []))).toEqual(["failed", "finished"]);
+    expectClean(report);
+  });
+});
+
 describe("faults of the scenario", () => {
   test("refusals: every growth is refused by dice, and each query still finishes with its minimum (I19)", async () => {
     const { count, events, report } = await runOf(

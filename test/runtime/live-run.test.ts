@@ -115,6 +115,35 @@ describe("the pages are real", () => {
   });
 });
 
+describe("real operators", () => {
+  const sort = { rows: 400_000, width: 16, keys: { uniform: { distinct: 100_000 } } };
+  const real = (options: object, more: object = {}) =>
+    small({
+      memory: "400mb",
+      scaleMemory: 1,
+      query: { estimate: undefined, uses: undefined, duration: undefined, sort, options },
+      ...more,
+    });
+
+  test("sort real rows on every host, with room and without", async () => {
+    const wide = await runOf(real({ MEM_LIMIT: "200mb" }));
+    const narrow = await runOf(real({ MEM_LIMIT: "40mb" }));
+    expect(wide.count("spilled")).toBe(0);
+    const ends = narrow.events.filter((e) => e.kind === "fragmentFinished" && e.spilled > 0);
+    expect(ends).toHaveLength(3);
+    for (const { events, report } of [wide, narrow]) {
+      expect(events.at(-1)).toMatchObject({ kind: "released", state: "finished" });
+      expectClean(report);
+    }
+  });
+
+  test("a host too large for real memory is a mistake of the scenario", async () => {
+    await expect(open(real({}, { memory: "100gb" }))).rejects.toThrow(
+      "a host with real operators can give them at most",
+    );
+  });
+});
+
 describe("several coordinators, admissiond", () => {
   const four = { coordinators: [{ count: 4, on: "dedicated", memory: "10gb" }] };
   const burst = [{ at: "0s", query: "q", count: 20 }];

@@ -60,6 +60,8 @@ export const PAGES_AT = HEADER + 16;
 export const POOLS_AT = HEADER + 17;
 export const POOL_COUNT = HEADER + 18;
 export const EXTRA_AT = HEADER + 19;
+/** Bytes of scratch space on the host, -1: no limit. */
+export const SCRATCH_CAPACITY = HEADER + 20;
 
 /** One step writes at most this many logged words; more is a bug of the step. */
 export const UNDO_ENTRIES = 96;
@@ -169,6 +171,8 @@ export interface HostMemory {
   readonly processLimit: MaxBytes;
   /** Emulated bytes behind one arena page, > 0. */
   readonly pageBytes: number;
+  /** Bytes of scratch space; left out: no limit. */
+  readonly scratchCapacity?: number;
 }
 
 const poolsAt = (sizes: LedgerSizes): number => TRACKERS_0 + sizes.trackers * TRACKER_WORDS;
@@ -215,6 +219,7 @@ export function createLedger(
   w[PAGE_CAPACITY] = sizes.pages;
   w[PAGE_FREE] = NONE;
   w[PAGE_BYTES] = host.pageBytes;
+  w[SCRATCH_CAPACITY] = host.scratchCapacity ?? -1;
   w[PAGES_AT] = pagesAt(sizes);
   w[POOLS_AT] = poolsAt(sizes);
   w[POOL_COUNT] = sizes.pools;

@@ -50,6 +50,10 @@ export function refusalText(v: LedgerView, r: Refusal, backend: string): string 
   }
 }
 
+/** The same, with R5's first line only: for whoever is told of every refusal. */
+export const shortRefusalText = (v: LedgerView, r: Refusal, backend: string): string =>
+  r.kind === "reservation" ? reservationText(v, r) : refusalText(v, r, backend);
+
 export const INCREASE_FAILED = "Could not allocate memory while trying to increase reservation.";
 
 function reservationText(v: LedgerView, r: Refusal): string {

@@ -41,6 +41,7 @@ import {
   POOL_COUNT,
   ROOT,
   SCRATCH_BYTES,
+  SCRATCH_CAPACITY,
   SCRATCH_PEAK,
   TRACKER_CAPACITY,
   TRACKER_FREE,
@@ -145,15 +146,26 @@ export function endExecution(v: LedgerView, query: number): void {
   commit(v);
 }
 
-/** S5 (2): room for `bytes` more on disk, or false and nothing changed. */
-export function tryTakeScratch(v: LedgerView, query: number, bytes: number): boolean {
+export type ScratchAnswer = "taken" | "queryLimit" | "hostFull";
+
+/** S5: room for `bytes` more on disk, or who has none and nothing changed. SCRATCH_LIMIT is asked first. */
+export function takeScratch(v: LedgerView, query: number, bytes: number): ScratchAnswer {
   const limit = get(v, query, F_SCRATCH_LIMIT);
-  if (limit >= 0 && get(v, query, F_SCRATCH) + bytes > limit) return false;
-  add(v, at(query, F_SCRATCH), bytes);
-  add(v, SCRATCH_BYTES, bytes);
+  if (limit >= 0 && get(v, query, F_SCRATCH) + bytes > limit) return "queryLimit";
+  const capacity = v.f64[SCRATCH_CAPACITY]!;
+  if (capacity >= 0 && v.f64[SCRATCH_BYTES]! + bytes > capacity) return "hostFull";
+  noteScratch(v, query, get(v, query, F_SCRATCH) + bytes);
+  return "taken";
+}
+
+/** A file group that keeps books of its own says what it holds now. */
+export function noteScratch(v: LedgerView, query: number, bytes: number): void {
+  const change = bytes - get(v, query, F_SCRATCH);
+  if (change === 0) return;
+  put(v, at(query, F_SCRATCH), bytes);
+  add(v, SCRATCH_BYTES, change);
   if (v.f64[SCRATCH_BYTES]! > v.f64[SCRATCH_PEAK]!) v.f64[SCRATCH_PEAK] = v.f64[SCRATCH_BYTES]!;
   commit(v);
-  return true;
 }
 
 /** S12: the file group is closed and its files are gone. */

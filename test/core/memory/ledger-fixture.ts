@@ -8,12 +8,18 @@ export interface LedgerOptions {
   readonly pages?: number;
   readonly pool?: number;
   readonly processLimit?: number;
+  readonly scratchCapacity?: number;
 }
 
 export const ledger = (o: LedgerOptions = {}): LedgerView =>
   createLocalLedger(
     { trackers: o.trackers ?? 16, pages: o.pages ?? 32, pools: 8, extraWords: 0 },
-    { bufferPoolLimit: (o.pool ?? 3200) as Bytes, processLimit: (o.processLimit ?? -1) as MaxBytes, pageBytes: 100 },
+    {
+      bufferPoolLimit: (o.pool ?? 3200) as Bytes,
+      processLimit: (o.processLimit ?? -1) as MaxBytes,
+      pageBytes: 100,
+      scratchCapacity: o.scratchCapacity ?? -1,
+    },
   );
 
 export const query = (v: LedgerView, o: Partial<QueryOnHost> = {}): number =>

@@ -25,7 +25,7 @@ import {
   openInstance,
   openUnclaimed,
   queryIdParts,
-  tryTakeScratch,
+  takeScratch,
 } from "../../../src/core/memory/tracker-records.ts";
 import { commit, put, rollBack } from "../../../src/core/memory/undo-log.ts";
 import { GiB, MiB } from "../../../src/core/units.ts";
@@ -202,12 +202,25 @@ describe("S5 scratch limit of a query on a host", () => {
   ])("limit %d, %d bytes: %s", (scratchLimit, bytes, granted) => {
     const v = ledger();
     const q = query(v, { scratchLimit });
-    expect(tryTakeScratch(v, q, bytes)).toBe(granted);
+    expect(takeScratch(v, q, bytes)).toBe(granted ? "taken" : "queryLimit");
     expect(get(v, q, F_SCRATCH)).toBe(granted ? bytes : 0);
     expect(checkLedger(v)).toEqual([]);
     giveBackScratch(v, q);
     closeTracker(v, q);
     expect(checkIdle(v)).toEqual([]);
+  });
+});
+
+describe("S5 the host's scratch space", () => {
+  test.each([
+    [99, "taken"],
+    [100, "taken"],
+    [101, "hostFull"],
+  ])("100 bytes in all, %d asked for: %s", (bytes, answer) => {
+    const v = ledger({ scratchCapacity: 150 });
+    expect(takeScratch(v, query(v), 50)).toBe("taken");
+    expect(takeScratch(v, query(v), bytes)).toBe(answer);
+    expect(checkLedger(v)).toEqual([]);
   });
 });
 
