@@ -5,6 +5,7 @@
  * null, never missing, so that one kind has one shape. Times are emulated milliseconds since the run began,
  * memory is emulated bytes. Kinds are added at the end; a reader skips kinds it does not know.
  */
+import type { ControllerCall } from "./admission/controller-call.ts";
 import type { QueueReason, RejectReason } from "./admission/reasons.ts";
 import type { Bytes, Instant, Millis } from "./units.ts";
 
@@ -153,7 +154,17 @@ export type RunEvent =
   /** A controller has applied one exchange with the statestore. */
   | { readonly kind: "topicApplied"; readonly at: Instant; readonly coordinator: string; readonly sequence: number }
   /** A fault the scenario or a person asked for. */
-  | { readonly kind: "fault"; readonly at: Instant; readonly what: string };
+  | { readonly kind: "fault"; readonly at: Instant; readonly what: string }
+  /** What a controller was asked and what it answered: all that a replay needs. */
+  | {
+      readonly kind: "controllerCall";
+      readonly at: Instant;
+      /** Address; a process started anew under it is `address#2`, `address#3`, ... */
+      readonly controller: string;
+      /** The moment that the controller was told, where the call has one. */
+      readonly now: Instant | null;
+      readonly call: ControllerCall;
+    };
 
 export type EventKind = RunEvent["kind"];
 export type EventOf<K extends EventKind> = Extract<RunEvent, { readonly kind: K }>;

@@ -247,4 +247,8 @@ const FIELDS: Readonly<Record<EventKind, Fields>> = {
     ["sequence", "number"],
   ],
   fault: [["what", "text"]],
+  controllerCall: [
+    ["controller", "text"],
+    ["call", "block"],
+  ],
 };

@@ -13,12 +13,13 @@ import { memoryOption } from "../config/request-shape.ts";
 import type { QueryClass, Use } from "../config/scenario.ts";
 import { hostNameOf } from "../config/scenario-cluster.ts";
 import { BackendRelease, type ReleaseTiming } from "../core/admission/backend-release.ts";
-import { AdmissionController } from "../core/admission/controller.ts";
+import type { AdmissionController } from "../core/admission/controller.ts";
 import type { ControllerOptions } from "../core/admission/controller-options.ts";
 import type { DequeueSink } from "../core/admission/dequeue-pass.ts";
 import type { MemoryToAdmit } from "../core/admission/memory-to-admit.ts";
 import type { AdmissionQuery } from "../core/admission/query.ts";
 import { rejectionError, timeoutError } from "../core/admission/reasons.ts";
+import { RecordedController } from "../core/admission/recorded-controller.ts";
 import { fail, invariant } from "../core/assert.ts";
 import type { Schedule, ScheduledBackend } from "../core/cluster/schedule.ts";
 import type { AdmissionPath, RunEvent } from "../core/events.ts";
@@ -73,13 +74,15 @@ export class Coordinator {
   controller: AdmissionController;
   isAlive = true;
   #passComes = false;
+  /** Processes started under the address. */
+  #starts = 0;
 
   constructor(options: ControllerOptions, view: OwnView, around: CoordinatorSurroundings) {
     this.address = options.hostId;
     this.view = view;
     this.#options = options;
     this.#around = around;
-    this.controller = new AdmissionController(options);
+    this.controller = this.#newController();
     this.#sink = this.#sinkOfThis();
   }
 
@@ -396,8 +399,17 @@ export class Coordinator {
 
   /** A new process in its place: it knows nothing of what was. */
   restart(): void {
-    this.controller = new AdmissionController(this.#options);
+    this.controller = this.#newController();
     this.isAlive = true;
+  }
+
+  /** Writes down what it is asked, so that a live run can be gone through again in virtual time. */
+  #newController(): AdmissionController {
+    this.#starts++;
+    const controller = this.#starts === 1 ? this.address : `${this.address}#${this.#starts}`;
+    return new RecordedController(this.#options, (call, now) =>
+      this.#emit({ kind: "controllerCall", at: this.#around.now(), controller, now, call }),
+    );
   }
 
   #emit(event: RunEvent): void {

@@ -17,6 +17,7 @@ import {
 } from "../core/admission/controller-options.ts";
 import type { DequeueSink } from "../core/admission/dequeue-pass.ts";
 import type { AdmissionQuery } from "../core/admission/query.ts";
+import { RecordedController } from "../core/admission/recorded-controller.ts";
 import type { BackendDescriptor } from "../core/cluster/backend.ts";
 import type { AdmissionPath, FinishState } from "../core/events.ts";
 import { type PoolConfig, ROOT_POOL } from "../core/pool-config.ts";
@@ -86,6 +87,8 @@ export class Simulation {
   readonly #polling: Polling;
   readonly #heartbeat: Micros;
   readonly #isGlobal: boolean;
+  /** Processes started under an address, for the records. */
+  readonly #starts = new Map<string, number>();
   #pools: PoolConfigs;
   readonly #configs: PoolConfig[] = [];
   #rootConfig: PoolConfig;
@@ -167,7 +170,7 @@ export class Simulation {
 
   #openSeats(): void {
     const flags = controllerFlags(this.flags);
-    const newController = this.#input.newController ?? ((options) => new AdmissionController(options));
+    const newController = this.#input.newController ?? ((options) => this.#newController(options));
     const timing = {
       maxMissedHeartbeats: this.flags.statestore_max_missed_heartbeats,
       heartbeatMs: this.flags.statestore_heartbeat_frequency_ms,
@@ -185,6 +188,15 @@ export class Simulation {
       add(host, { hostId: b.address });
       this.topic.speaksFor(host);
     });
+  }
+
+  /** Who keeps records keeps those of every call, so that they can be gone through again. */
+  #newController(options: ControllerOptions): AdmissionController {
+    if (!this.teller.tellsAll) return new AdmissionController(options);
+    const starts = (this.#starts.get(options.hostId) ?? 0) + 1;
+    this.#starts.set(options.hostId, starts);
+    const name = starts === 1 ? options.hostId : `${options.hostId}#${starts}`;
+    return new RecordedController(options, (call, given) => this.teller.called(name, call, given, this.now));
   }
 
   // The loop

@@ -4,6 +4,7 @@
  * The simulator changes its state first and then calls this, so that both forms tell the same story in the
  * same order. Without a sink no event object is made.
  */
+import type { ControllerCall } from "../core/admission/controller-call.ts";
 import type { AdmissionQuery } from "../core/admission/query.ts";
 import type { AdmissionPath, FinishState, RunEvent } from "../core/events.ts";
 import type { NameKind, RunObserver } from "../core/run-observer.ts";
@@ -189,6 +190,10 @@ export class Teller {
       waited: waited as Millis,
       wasQueued,
     });
+  }
+
+  called(controller: string, call: ControllerCall, given: Instant | null, now: Micros): void {
+    this.event({ kind: "controllerCall", at: toInstant(now), controller, now: given, call });
   }
 
   topicApplied(seat: Seat, now: Micros): void {

@@ -1,10 +1,12 @@
 /** Small scenarios for the live fleet, and everything a run has told, kept. */
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { expect } from "vitest";
 import { parseScenario } from "../../src/config/scenario-file.ts";
 import type { RunEvent } from "../../src/core/events.ts";
 import { type LiveReport, type LiveRun, openLiveRun } from "../../src/runtime/live-run.ts";
 import { newRunBus } from "../../src/runtime/run-bus.ts";
+import { Replay } from "../../src/sim/replay.ts";
 
 export interface Small {
   readonly executors?: number;
@@ -48,21 +50,33 @@ export function small(o: Small = {}) {
 export interface Told {
   readonly run: LiveRun;
   readonly events: RunEvent[];
+  /** What the controllers were asked and answered, apart from the rest. */
+  readonly calls: RunEvent[];
   count(kind: RunEvent["kind"]): number;
 }
 
 export async function open(scenario: ReturnType<typeof small>): Promise<Told> {
   const bus = newRunBus();
   const events: RunEvent[] = [];
-  bus.on("event", (e) => events.push(e));
+  const calls: RunEvent[] = [];
+  bus.on("event", (e) => (e.kind === "controllerCall" ? calls : events).push(e));
   const run = await openLiveRun(scenario, bus, { scratchBase: SCRATCH });
-  return { run, events, count: (kind) => events.filter((e) => e.kind === kind).length };
+  return { run, events, calls, count: (kind) => events.filter((e) => e.kind === kind).length };
 }
 
 /** Opens, runs to the end, and gives everything back. */
 export async function runOf(scenario: ReturnType<typeof small>): Promise<Told & { readonly report: LiveReport }> {
   const told = await open(scenario);
-  return { ...told, report: await told.run.run() };
+  const report = await told.run.run();
+  expectSameAgain(told.calls);
+  return { ...told, report };
+}
+
+/** Parity (insight 7.1): the run's decisions gone through again in virtual time, as a records file would hold them. */
+export function expectSameAgain(calls: readonly RunEvent[]): void {
+  const replay = new Replay();
+  for (const call of calls) expect(replay.take(JSON.parse(JSON.stringify(call)) as RunEvent)).toBeNull();
+  expect(replay.counts.calls).toBe(calls.length);
 }
 
 /** Resolves with the first event that is wanted; no waiting by the clock. */

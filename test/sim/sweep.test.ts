@@ -3,14 +3,10 @@
  * wrong.
  */
 import { describe, expect, test } from "vitest";
-import { DEFAULT_FLAGS } from "../../src/config/impala-flags.ts";
 import type { RunEvent } from "../../src/core/events.ts";
-import { DEFAULT_POOL_CONFIG } from "../../src/core/pool-config.ts";
-import { simulate } from "../../src/sim/simulate.ts";
-import { randomRun } from "../../src/sim/sweep/random-scenario.ts";
 import { failureText, runSeed, sweep } from "../../src/sim/sweep/sweep.ts";
-import { createWorkload } from "../../src/workload/scenario-workload.ts";
 import { MUTANTS } from "../mutants/planted.ts";
+import { simulateSeed } from "./random-simulation.ts";
 import { SEEDS_THAT_FOUND_SOMETHING } from "./seeds.ts";
 
 describe("the sweep", () => {
@@ -36,38 +32,16 @@ describe("the sweep", () => {
 
 /** Every event of a seed's run, as text. */
 function traceOf(seed: number): { all: string[]; endings: string[] } {
-  const { scenario, configs, laterConfigs } = randomRun(seed);
   const all: string[] = [];
-  const pools = (of: typeof configs) => ({ configOf: (pool: string) => of.get(pool) ?? DEFAULT_POOL_CONFIG });
-  const workload = createWorkload(scenario, {
-    resolve: (pool, user) => ({ kind: "resolved", pool, user, groups: [], defaultOptions: {}, maxMtDop: -1 }),
-  });
-  simulate({
-    scenario,
-    workload,
-    pools: pools(configs),
-    flags: DEFAULT_FLAGS,
-    changedPools: () => pools(laterConfigs),
-    emit: (e: RunEvent) => all.push(JSON.stringify(e)),
-  });
-  return { all, endings: all.filter((line) => /"kind":"(admitted|rejected|timedOut|cancelled)"/.test(line)) };
+  simulateSeed(seed, { emit: (e) => all.push(JSON.stringify(e)) });
+  return { all, endings: all.filter((line) => /^{"kind":"(admitted|rejected|timedOut|cancelled)"/.test(line)) };
 }
 
 /** The same told in numbers: no event objects, and exchanges left out that could not change anything. */
 function quietTraceOf(seed: number): string[] {
-  const { scenario, configs, laterConfigs } = randomRun(seed);
   const told: string[] = [];
-  const pools = (of: typeof configs) => ({ configOf: (pool: string) => of.get(pool) ?? DEFAULT_POOL_CONFIG });
-  const workload = createWorkload(scenario, {
-    resolve: (pool, user) => ({ kind: "resolved", pool, user, groups: [], defaultOptions: {}, maxMtDop: -1 }),
-  });
   const nothing = (): undefined => undefined;
-  simulate({
-    scenario,
-    workload,
-    pools: pools(configs),
-    flags: DEFAULT_FLAGS,
-    changedPools: () => pools(laterConfigs),
+  simulateSeed(seed, {
     observer: {
       named: nothing,
       submitted: nothing,

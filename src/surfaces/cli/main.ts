@@ -11,6 +11,7 @@ import { registerExplain } from "./explain-command.ts";
 import { registerImport } from "./import-command.ts";
 import { registerLab } from "./lab-command.ts";
 import { programVersion } from "./program-version.ts";
+import { registerReplay } from "./replay-command.ts";
 import { registerRun } from "./run-command.ts";
 import { registerSimulate } from "./simulate-command.ts";
 import { registerSize } from "./size-command.ts";
@@ -49,6 +50,7 @@ function newProgram(surroundings: Surroundings, exit: (code: number) => void): C
   registerRun(program, surroundings, exit);
   registerSimulate(program, surroundings, exit);
   registerExplain(program, surroundings, exit);
+  registerReplay(program, surroundings, exit);
   registerImport(program, surroundings, exit);
   registerCheck(program, surroundings, exit);
   registerStress(program, surroundings, exit);

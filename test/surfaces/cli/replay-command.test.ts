@@ -1,0 +1,65 @@
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { main } from "../../../src/surfaces/cli/main.ts";
+
+const EXAMPLES = resolve(import.meta.dirname, "../../../examples/dashboards");
+const dir = mkdtempSync(join(tmpdir(), "waterhole-test-"));
+const RECORDS = join(dir, "dropped.jsonl");
+afterAll(() => rmSync(dir, { recursive: true }));
+
+async function waterhole(...args: string[]): Promise<{ code: number; stdout: string; stderr: string }> {
+  const written = { stdout: "", stderr: "" };
+  const stream = (name: "stdout" | "stderr") => ({
+    write: (text: string) => {
+      written[name] += text;
+    },
+  });
+  const code = await main(args, { stdout: stream("stdout"), stderr: stream("stderr"), environment: {} });
+  return { code, ...written };
+}
+
+/** The records with every line that has `from` changed. */
+function changed(name: string, from: string | RegExp, to: string): string {
+  const path = join(dir, name);
+  writeFileSync(path, readFileSync(RECORDS, "utf8").replaceAll(from, to));
+  return path;
+}
+
+beforeAll(async () => {
+  await waterhole("simulate", join(EXAMPLES, "dropped-statistics.yaml"), "--records", RECORDS);
+});
+
+describe("waterhole replay", () => {
+  test("the same decisions: exit 0 and their number", async () => {
+    const { code, stdout } = await waterhole("replay", RECORDS);
+    expect(code).toBe(0);
+    // 60 submissions and 14 that passes let in.
+    expect(stdout).toMatch(/^Same: 74 decisions in \d+ calls to 1 controller of a virtual run\.\n$/);
+  });
+
+  test("--json is one document", async () => {
+    const { stdout } = await waterhole("replay", RECORDS, "--json");
+    expect(JSON.parse(stdout)).toMatchObject({ same: true, decisions: 74, controllers: 1, difference: null });
+  });
+
+  test("a difference: exit 1, both answers, and the state", async () => {
+    const { code, stdout } = await waterhole("replay", changed("lie.jsonl", '"maxQueued":50', '"maxQueued":49'));
+    expect(code).toBe(1);
+    expect(stdout).toContain("Different after 52 decisions");
+    expect(stdout).toContain('"state":"queued"');
+    expect(stdout).toContain('"rule":"REJ-A5"');
+    expect(stdout).toContain("root.dashboards: running 2 here");
+  });
+
+  test("records without controller calls: exit 2 and what to do", async () => {
+    const { code, stderr } = await waterhole("replay", changed("old.jsonl", "controllerCall", "somethingElse"));
+    expect(code).toBe(2);
+    expect(stderr).toContain("Record the run again");
+  });
+
+  test("no such file: exit 2", async () => {
+    expect((await waterhole("replay", join(dir, "none.jsonl"))).code).toBe(2);
+  });
+});
