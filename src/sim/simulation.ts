@@ -365,9 +365,9 @@ export class Simulation {
     this.executors.begin(q, now);
     this.exchanges.reservationsChanged(now);
     if (this.teller.tellsAll) this.teller.started(q, now);
-    if (q.spills !== null) this.#tellSpills(q, now);
   }
 
+  /** Of a query that is done everywhere at once, in one number. */
   #tellSpills(q: SimQuery, now: Micros): void {
     let bytes = 0;
     for (const spilled of q.spills!) bytes += spilled;
@@ -511,7 +511,10 @@ export class Simulation {
     const point = this.executors.workDone(q, now);
     this.exchanges.reservationsChanged(now);
     if (point === null) {
-      if (this.teller.tellsAll) this.#releaseInBatches(q, allPositions(q), now);
+      // What is told must not change what happens: everything comes back in the one release of `#finish`.
+      if (this.teller.tellsAll)
+        for (const position of q.placement.hosts.keys()) this.teller.fragmentFinished(q, position, now);
+      else if (q.spills !== null) this.#tellSpills(q, now);
       this.#finish(q, "finished", now);
       return;
     }
@@ -538,7 +541,10 @@ export class Simulation {
   }
 
   #releaseBackends(q: SimQuery, positions: readonly number[], now: Micros): void {
-    if (this.faults.losesRelease(q)) return;
+    if (this.faults.losesRelease(q)) {
+      q.lost = [...(q.lost ?? []), ...positions];
+      return;
+    }
     const seat = this.seats[q.seat]!;
     const bytes = seat.controller.releaseBackends(q.admission, positions);
     const { addresses } = q.placement;
@@ -618,7 +624,7 @@ export class Simulation {
   #unreleased(q: SimQuery): readonly string[] {
     const { addresses } = q.placement;
     if (q.releasing === null) return addresses;
-    return q.releasing.close().map((i) => addresses[i]!);
+    return [...(q.lost ?? []), ...q.releasing.close()].map((i) => addresses[i]!);
   }
 
   /** A release wakes the dequeue thread (admission 5.4); with nothing queued there is nothing to look at. */
@@ -682,7 +688,8 @@ export class Simulation {
       const q = a.owner as SimQuery;
       q.outcome = "failed";
       this.executors.stop(q, now);
-      this.teller.backendsReleased(q, this.#unreleased(q), 0, now);
+      const hosts = this.#unreleased(q);
+      this.teller.backendsReleased(q, hosts, amountOn(q, hosts), now);
       this.released(q, now);
     }
     this.faults.failOnLostHosts(seat, now);
@@ -730,7 +737,12 @@ export class Simulation {
   }
 }
 
-const allPositions = (q: SimQuery): number[] => Array.from(q.placement.hosts, (_, i) => i);
+/** What the controller held of the query on these hosts (MEM-11). */
+function amountOn(q: SimQuery, hosts: readonly string[]): number {
+  const { perHost, onCoordinator } = q.admission.memory!;
+  const { coordinator } = q.submission;
+  return hosts.reduce((sum, host) => sum + (host === coordinator ? onCoordinator : perHost), 0);
+}
 
 const controllerFlags = (flags: ImpalaFlags): ControllerFlags => ({
   queueWaitTimeout: flags.queue_wait_timeout_ms,

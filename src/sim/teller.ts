@@ -209,8 +209,9 @@ export class Teller {
   }
 
   fragmentFinished(q: SimQuery, position: number, now: Micros): void {
-    if (!this.tellsAll || q.placement.hasWork[position] === 0) return;
     const spilled = (q.spills?.[position] ?? 0) as Bytes;
+    if (spilled > 0) this.#observer?.spilled(toInstant(now), q, spilled);
+    if (!this.tellsAll || q.placement.hasWork[position] === 0) return;
     const instance = this.#instance(q, position, now);
     if (spilled > 0) this.event({ kind: "spilled", ...instance, bytes: spilled });
     this.event({ kind: "fragmentFinished", ...instance, peak: q.peak as Bytes, spilled, error: null });
