@@ -7,6 +7,7 @@
 import { Command, CommanderError } from "commander";
 import { ConfigError, placeText, SeveralConfigErrors } from "../../config/config-error.ts";
 import { registerCheck } from "./check-command.ts";
+import { registerEta } from "./eta-command.ts";
 import { registerExplain } from "./explain-command.ts";
 import { registerImport } from "./import-command.ts";
 import { registerLab } from "./lab-command.ts";
@@ -56,6 +57,7 @@ function newProgram(surroundings: Surroundings, exit: (code: number) => void): C
   registerStress(program, surroundings, exit);
   registerSize(program, surroundings, exit);
   registerLab(program, surroundings, exit);
+  registerEta(program, surroundings, exit);
   for (const command of program.commands) command.exitOverride().copyInheritedSettings(program);
   return program;
 }

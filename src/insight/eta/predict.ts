@@ -1,0 +1,151 @@
+/**
+ * When will it start? For every queued query: a median, a 90 % interval and the chance to time out (insight 5).
+ *
+ * 199 runs forward from the snapshot, each with its own draw of what is left for whoever runs. 199, because
+ * then the 10th and the 190th smallest are a 90 % interval exactly; sample quantiles of fifty runs would cover
+ * less. Never a single number: who waits behind three queries of unknown length has none.
+ */
+import type { ControllerFlags } from "../../core/admission/controller-options.ts";
+import { queueReasonText } from "../../core/admission/reasons.ts";
+import { philoxFor, uniformOf } from "../../core/random.ts";
+import type { EtaSnapshot } from "./eta-snapshot.ts";
+import { ForwardRuns } from "./forward-run.ts";
+import { believed, drawHold, drawRemaining, type HoldBook, type HoldSource } from "./hold-book.ts";
+
+export const RUNS = 199;
+const LOW = 9;
+const MIDDLE = 99;
+const HIGH = 189;
+/** Of the runs: a 50 % interval, for tests of calibration. */
+const LOWER_QUARTER = 49;
+const UPPER_QUARTER = 149;
+
+export interface Prediction {
+  readonly query: string;
+  readonly pool: string;
+  /** 1: the head. */
+  readonly position: number;
+  /** Milliseconds from now to the decision; null: no hold of the pool is known, so nothing can be said. */
+  readonly interval: EtaInterval | null;
+  /** Share of the runs. */
+  readonly timeoutChance: number | null;
+  /** What the head waits for, in the product's words. */
+  readonly waitsFor: string | null;
+  /** Whose past holds it rests on; `pool`: the class has too few. */
+  readonly basis: "class" | "pool" | null;
+}
+
+export interface EtaInterval {
+  readonly median: number;
+  readonly low: number;
+  readonly high: number;
+  readonly quarters: readonly [number, number];
+  /** All of them, rising; for tests of calibration. */
+  readonly runs: Float64Array;
+}
+
+export interface PredictOptions {
+  readonly seed?: number;
+  readonly flags?: ControllerFlags;
+}
+
+export function predictWaits(snapshot: EtaSnapshot, holds: HoldBook, options: PredictOptions = {}): Prediction[] {
+  const { queued } = snapshot;
+  const sources = sourcesOf(snapshot, holds);
+  const known = sources !== null;
+  const waits = queued.map(() => new Float64Array(RUNS));
+  const timeouts = new Int32Array(queued.length);
+  if (known) {
+    const forward = new ForwardRuns(snapshot, options.flags);
+    for (let run = 0; run < RUNS; run++) {
+      const result = forward.run(drawsOf(snapshot, sources, run, options.seed ?? 1));
+      queued.forEach((_, i) => {
+        waits[i]![run] = result.waits[i]!;
+        if (result.outcomes[i] === "timedOut") timeouts[i]!++;
+      });
+    }
+  }
+  const positions = new Map<string, number>();
+  const heads = new Map<string, string | null>();
+  return queued.map((q, i): Prediction => {
+    const position = (positions.get(q.pool) ?? 0) + 1;
+    positions.set(q.pool, position);
+    if (position === 1) heads.set(q.pool, q.reason === null ? null : queueReasonText(q.reason));
+    return {
+      query: q.query,
+      pool: q.pool,
+      position,
+      interval: known ? intervalOf(waits[i]!) : null,
+      timeoutChance: known ? timeouts[i]! / RUNS : null,
+      waitsFor: heads.get(q.pool) ?? null,
+      basis: known ? sources.queued[i]!.basis : null,
+    };
+  });
+}
+
+interface Sources {
+  readonly running: readonly HoldSource[];
+  readonly queued: readonly HoldSource[];
+}
+
+/** null: somebody's holds are wholly unknown, and everybody behind him waits for the unknown. */
+function sourcesOf(snapshot: EtaSnapshot, holds: HoldBook): Sources | null {
+  const of = (q: { readonly pool: string; readonly queryClass: string }): HoldSource | null =>
+    holds.sourceFor(q.pool, q.queryClass);
+  const running = snapshot.running.map(of);
+  const queued = snapshot.queued.map(of);
+  const isKnown = (s: HoldSource | null): s is HoldSource => s !== null;
+  return running.every(isKnown) && queued.every(isKnown) ? { running, queued } : null;
+}
+
+function drawsOf(snapshot: EtaSnapshot, sources: Sources, run: number, seed: number) {
+  const stream = philoxFor(seed, "eta");
+  const uniform = (kind: number, i: number): number => {
+    stream.at(run, kind, i, 0);
+    return uniformOf(stream.w0, stream.w1);
+  };
+  const beliefs = new Map<Float64Array, Float64Array>();
+  const belief = (holds: Float64Array): Float64Array => {
+    let made = beliefs.get(holds);
+    if (made === undefined) {
+      const kind = 2 + beliefs.size;
+      made = believed(holds, (i) => uniform(kind, i));
+      beliefs.set(holds, made);
+    }
+    return made;
+  };
+  return {
+    remaining: (i: number): number =>
+      drawRemaining(belief(sources.running[i]!.holds), snapshot.now - snapshot.running[i]!.admittedAt, uniform(0, i)),
+    whole: (j: number): number => drawHold(belief(sources.queued[j]!.holds), uniform(1, j)),
+  };
+}
+
+function intervalOf(waits: Float64Array): EtaInterval {
+  const runs = waits.sort();
+  return {
+    median: runs[MIDDLE]!,
+    low: runs[LOW]!,
+    high: runs[HIGH]!,
+    quarters: [runs[LOWER_QUARTER]!, runs[UPPER_QUARTER]!],
+    runs,
+  };
+}
+
+/** `about 40 s (10 s to 2 min), 12 % chance to time out`. */
+export function etaText(p: Prediction): string {
+  if (p.interval === null) return "no query of this pool has ended yet, so nothing can be said";
+  const { median, low, high } = p.interval;
+  const chance = Math.round((p.timeoutChance ?? 0) * 100);
+  const risk = chance === 0 ? "" : `, ${chance} % chance to time out`;
+  return `about ${roughly(median)} (${roughly(low)} to ${roughly(high)})${risk}`;
+}
+
+/** Two digits: more would claim to know more. */
+export function roughly(ms: number): string {
+  if (ms < 100_000) return `${twoDigits(ms / 1000)} s`;
+  if (ms < 6_000_000) return `${twoDigits(ms / 60_000)} min`;
+  return `${twoDigits(ms / 3_600_000)} h`;
+}
+
+const twoDigits = (n: number): string => (n < 10 ? String(Math.round(n * 10) / 10) : String(Number(n.toPrecision(2))));

@@ -1,0 +1,241 @@
+import { describe, expect, test } from "vitest";
+import { backendsOf } from "../../../src/config/scenario-cluster.ts";
+import { parseScenario } from "../../../src/config/scenario-file.ts";
+import { DEFAULT_POOL_CONFIG, type PoolConfig } from "../../../src/core/pool-config.ts";
+import { type Bytes, GiB, type Instant, type Millis } from "../../../src/core/units.ts";
+import type { EtaSnapshot, QueuedQuery, RunningQuery } from "../../../src/insight/eta/eta-snapshot.ts";
+import { ForwardRuns } from "../../../src/insight/eta/forward-run.ts";
+import { believed, drawRemaining, HoldBook } from "../../../src/insight/eta/hold-book.ts";
+import { etaText, predictWaits, roughly } from "../../../src/insight/eta/predict.ts";
+
+const POOL = "root.a";
+const SCENARIO = parseScenario(
+  `
+cluster: { executors: [{ count: 2, memory: 100gb }], coordinators: [{ count: 1, on: executor }] }
+pools: flags
+queries:
+  small: { estimate: 2gb, duration: 4s }
+  large: { estimate: 8gb, duration: 4s }
+arrivals: [{ at: 0s, query: small, count: 1 }]
+`,
+  "/eta.yaml",
+);
+const COORDINATOR = "exec-1:27000";
+const CLASS = { small: 0, large: 1 };
+
+/** 20 GiB for the pool: a small one needs 4, a large one 16. */
+const CONFIG: PoolConfig = { ...DEFAULT_POOL_CONFIG, maxMemResources: (20 * GiB) as Bytes };
+
+const common = (name: keyof typeof CLASS, i: number) => ({
+  query: `${name}-${i}`,
+  queryClass: name,
+  pool: POOL,
+  coordinator: COORDINATOR,
+  user: "ana",
+  shape: SCENARIO.queries[CLASS[name]]!.shape,
+  placementOffset: 0,
+});
+const running = (name: keyof typeof CLASS, admittedAt: number, i = 0): RunningQuery => ({
+  ...common(name, i),
+  admittedAt: admittedAt as Instant,
+  perHost: ((name === "small" ? 2 : 8) * GiB) as Bytes,
+  onCoordinator: ((name === "small" ? 2 : 8) * GiB) as Bytes,
+  released: [],
+});
+const queued = (name: keyof typeof CLASS, enqueuedAt: number, i = 0, timeout = 600_000): QueuedQuery => ({
+  ...common(name, i),
+  enqueuedAt: enqueuedAt as Instant,
+  timeout: timeout as Millis,
+  reason: { rule: "ADM-2", running: 1, limit: 1, stale: null },
+});
+const snapshot = (
+  r: readonly RunningQuery[],
+  w: readonly QueuedQuery[],
+  config = CONFIG,
+  now = 10_000,
+): EtaSnapshot => ({
+  now: now as Instant,
+  backends: backendsOf(SCENARIO.cluster),
+  configs: { [POOL]: config },
+  running: r,
+  queued: w,
+  controllers: 1,
+});
+
+/** Everybody holds for exactly so long, of which `left` is left for who runs. */
+const exactly = (left: readonly number[], whole: number) => ({
+  remaining: (i: number) => left[i]!,
+  whole: () => whole,
+});
+
+describe("insight 5.2 the core run forward", () => {
+  test("the head starts when enough is free; who is behind it waits for it, whatever his size", () => {
+    const s = snapshot([running("large", 0), running("small", 0)], [queued("large", 1, 1), queued("small", 2, 2)]);
+    const { waits, outcomes } = new ForwardRuns(s).run(exactly([3000, 5000], 4000));
+    // 16 + 4 of 20: the large one needs the large one's place; the small one fits only beside it, at 5 s.
+    expect([...waits]).toEqual([3000, 5000]);
+    expect(outcomes).toEqual(["admitted", "admitted"]);
+  });
+
+  test("what ends in one instant is free together", () => {
+    const s = snapshot(
+      [running("small", 0, 0), running("small", 0, 1), running("small", 0, 2), running("small", 0, 3)],
+      [queued("large", 1, 1)],
+    );
+    expect([...new ForwardRuns(s).run(exactly([2000, 2000, 2000, 9000], 1)).waits]).toEqual([2000]);
+  });
+
+  test("the running limit is asked as ever", () => {
+    const s = snapshot(
+      [running("small", 0, 0), running("small", 0, 1)],
+      [queued("small", 1, 2), queued("small", 2, 3)],
+      {
+        ...CONFIG,
+        maxRequests: 2,
+      },
+    );
+    expect([...new ForwardRuns(s).run(exactly([1000, 3000], 500)).waits]).toEqual([1000, 1500]);
+  });
+
+  test("time-outs come when they are due for each, and free the way", () => {
+    const s = snapshot([running("large", 0)], [queued("large", 0, 1, 12_000), queued("small", 8000, 2, 30_000)]);
+    const { waits, outcomes } = new ForwardRuns(s).run(exactly([60_000], 4000));
+    // Enqueued at 0 with 12 s, now is 10 s: two are left. Then the small one is the head, and fits.
+    expect(outcomes).toEqual(["timedOut", "admitted"]);
+    expect([...waits]).toEqual([2000, 2000]);
+  });
+
+  test("what already runs is not asked again, even over the limits of now", () => {
+    const s = snapshot([running("large", 0, 0), running("large", 0, 1)], [queued("small", 1, 2)], {
+      ...CONFIG,
+      maxRequests: 1,
+    });
+    expect([...new ForwardRuns(s).run(exactly([1000, 7000], 1)).waits]).toEqual([7000]);
+  });
+
+  test("one controller serves many runs: each begins from the snapshot", () => {
+    const s = snapshot([running("large", 0)], [queued("large", 1, 1), queued("large", 2, 2)]);
+    const runs = new ForwardRuns(s);
+    const first = runs.run(exactly([1000], 2000));
+    runs.run(exactly([9000], 5000));
+    expect([...runs.run(exactly([1000], 2000)).waits]).toEqual([...first.waits]);
+    expect([...first.waits]).toEqual([1000, 3000]);
+  });
+
+  test("a pool whose record now rejects a waiting query says so", () => {
+    const s = snapshot([running("small", 0)], [queued("large", 1, 1)], {
+      ...CONFIG,
+      maxMemResources: (10 * GiB) as Bytes,
+    });
+    expect(new ForwardRuns(s).run(exactly([1000], 1)).outcomes).toEqual(["rejected"]);
+  });
+});
+
+describe("insight 5.2 remaining holds", () => {
+  const holds = Float64Array.from([1000, 2000, 4000, 8000]);
+  test.each([
+    { age: 0, u: 0.1, left: 1000 },
+    { age: 0, u: 0.9, left: 8000 },
+    { age: 2000, u: 0.1, left: 2000 },
+    { age: 2000, u: 0.9, left: 6000 },
+    { age: 7999, u: 0.5, left: 1 },
+  ])("age $age, u $u: $left ms left", ({ age, u, left }) => {
+    expect(drawRemaining(holds, age, u)).toBe(left);
+  });
+
+  test("older than all: as long again in the median, and never soon", () => {
+    expect(drawRemaining(holds, 8000, 0.5)).toBe(8000);
+    expect(drawRemaining(holds, 8000, 0.9)).toBeCloseTo(72_000);
+    expect(drawRemaining(holds, 8000, 0.1)).toBeCloseTo(888.9, 1);
+  });
+
+  test("few holds are resampled, enough are taken as they are", () => {
+    const few = Float64Array.from({ length: 199 }, (_, i) => i);
+    const enough = Float64Array.from({ length: 200 }, (_, i) => i);
+    expect(believed(enough, () => 0)).toBe(enough);
+    const drawn = believed(few, (i) => ((i * 7) % 10) / 10);
+    expect(drawn).toHaveLength(199);
+    expect(new Set(drawn).size).toBe(10);
+  });
+
+  test("a class with fewer than 20 holds borrows the pool's; a pool without any says nothing", () => {
+    const book = new HoldBook();
+    for (let i = 0; i < 19; i++) book.add(POOL, "small", 1000);
+    for (let i = 0; i < 30; i++) book.add(POOL, "large", 9000);
+    expect(book.sourceFor(POOL, "small")).toMatchObject({ basis: "pool" });
+    expect(book.sourceFor(POOL, "large")).toMatchObject({ basis: "class" });
+    book.add(POOL, "small", 1000);
+    expect(book.sourceFor(POOL, "small")).toMatchObject({ basis: "class" });
+    expect(book.sourceFor("root.b", "small")).toBeNull();
+  });
+
+  test("the newest are kept", () => {
+    const book = new HoldBook();
+    for (let i = 0; i < 5001; i++) book.add(POOL, "small", i);
+    expect(book.sourceFor(POOL, "small")!.holds[0]).toBe(1);
+  });
+});
+
+describe("insight 5 predictions", () => {
+  const book = new HoldBook();
+  for (let i = 1; i <= 400; i++) {
+    book.add(POOL, "small", i * 10);
+    book.add(POOL, "large", i * 100);
+  }
+  const s = snapshot(
+    [running("large", 5000)],
+    [queued("large", 6000, 1), queued("small", 7000, 2), queued("large", 8000, 3, 20_000)],
+  );
+
+  test("positions, one interval for each, wider the further back, and what the head waits for", () => {
+    const [first, second, third] = predictWaits(s, book);
+    expect([first?.position, second?.position, third?.position]).toEqual([1, 2, 3]);
+    expect(first?.waitsFor).toBe("number of running queries 1 is at or over limit 1.");
+    expect(third?.waitsFor).toBe(first?.waitsFor);
+    for (const p of [first, second, third]) {
+      const { low, median, high } = p!.interval!;
+      expect(low).toBeLessThan(median);
+      expect(median).toBeLessThanOrEqual(high);
+    }
+    expect(second!.interval!.median).toBeGreaterThanOrEqual(first!.interval!.median);
+    expect(third!.timeoutChance).toBeGreaterThan(0.1);
+    expect(first!.timeoutChance).toBe(0);
+    // A time-out is the end of a wait: nobody's is beyond his deadline.
+    expect(third!.interval!.high).toBeLessThanOrEqual(18_000);
+  });
+
+  test("the large one that has run for 5 s: remaining hold uniform between 0 and 35 s, so is the head's wait", () => {
+    const { interval } = predictWaits(s, book)[0]!;
+    // 10th, 100th, 190th of 199 uniform draws, within 4.5 standard errors.
+    expect(Math.abs(interval!.median - 17_500)).toBeLessThan(4.5 * 35_000 * Math.sqrt(0.25 / 199));
+    expect(interval!.low).toBeLessThan(5000);
+    expect(interval!.high).toBeGreaterThan(30_000);
+  });
+
+  test("the same snapshot gives the same bytes, another seed others", () => {
+    expect(predictWaits(s, book)).toEqual(predictWaits(s, book));
+    expect(predictWaits(s, book, { seed: 2 })[0]!.interval!.runs).not.toEqual(predictWaits(s, book)[0]!.interval!.runs);
+  });
+
+  test("nothing known, nothing claimed", () => {
+    const [p] = predictWaits(s, new HoldBook());
+    expect(p).toMatchObject({ interval: null, timeoutChance: null, basis: null });
+    expect(etaText(p!)).toBe("no query of this pool has ended yet, so nothing can be said");
+  });
+
+  test("never a single number", () => {
+    expect(etaText(predictWaits(s, book)[0]!)).toMatch(/^about \d+ s \(\d(\.\d)? s to \d+ s\)$/);
+    expect(etaText(predictWaits(s, book)[2]!)).toMatch(/^about .* \(.* to .*\), \d+ % chance to time out$/);
+  });
+
+  test.each([
+    [400, "0.4 s"],
+    [4444, "4.4 s"],
+    [44_444, "44 s"],
+    [99_999, "100 s"],
+    [130_000, "2.2 min"],
+    [7_200_000, "2 h"],
+  ])("%d ms is %s", (ms, text) => {
+    expect(roughly(ms)).toBe(text);
+  });
+});
