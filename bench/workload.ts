@@ -89,7 +89,7 @@ function foldBatch(): void {
     const wait = waits ? 10 + (i % 7) : 0;
     fold.admitted(now + wait, FACTS, waits ? "fromQueue" : "immediately", wait, 1e9);
     fold.memoryReleased(now + 50, FACTS, 1e9);
-    fold.released(now + 50, FACTS, "finished", 50 - wait, 1e9);
+    fold.released(now + 50, FACTS, "finished", 50 - wait, 1e9, null);
   }
 }
 

@@ -48,8 +48,11 @@ export interface RunObserver {
   spilled(at: number, q: QueryFacts, bytes: number): void;
   /** This much of the pool's admitted memory is free again (admission 9.2). */
   memoryReleased(at: number, q: QueryFacts, bytes: number): void;
-  /** The place is free again. `hold`: since the admission; `peak`: largest over its hosts, -1 unknown. */
-  released(at: number, q: QueryFacts, state: FinishState, hold: number, peak: number): void;
+  /**
+   * The place is free again. `hold`: since the admission; `peak`: largest over its hosts, -1 unknown; `error`: why
+   * it failed, null unless it did.
+   */
+  released(at: number, q: QueryFacts, state: FinishState, hold: number, peak: number, error: string | null): void;
   /** The run is over: close what is open. */
   ended(at: number): void;
 }

@@ -99,7 +99,7 @@ export class EventObserver {
         o.memoryReleased(event.at, q, releasedBytes(event, q));
         break;
       case "released":
-        o.released(event.at, q, event.state, event.at - (q.admission?.at ?? event.at), event.peak);
+        o.released(event.at, q, event.state, event.at - (q.admission?.at ?? event.at), event.peak, event.error);
         this.#queries.delete(event.query);
         break;
       default:

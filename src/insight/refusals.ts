@@ -1,14 +1,15 @@
 /**
- * Why queries got no answer, grouped for people: one line for each kind of reason, with how many, the widest
+ * Why queries got no answer, refused or failed, grouped for people: one line for each kind of reason, with how many, the widest
  * figures, and the first query it happened to.
  */
 import { type QueueReason, queueReasonText, type RejectReason, rejectReasonText } from "../core/admission/reasons.ts";
 
-/** How a query ended without being admitted. */
-export type RefusalKind = "rejected" | "timedOut";
+/** How a query ended without an answer: before it was admitted, or after. */
+export type RefusalKind = "rejected" | "timedOut" | "failed";
 
 export interface Refusal {
   readonly kind: RefusalKind;
+  /** Empty for a failure. */
   readonly rule: string;
   readonly count: number;
   /** The product's text for the first of them. */
@@ -41,6 +42,13 @@ export class Refusals {
     this.#add(`timedOut ${reason.rule}`, at, query, () => queueReasonText(reason), size);
   }
 
+  /** Grouped by the first line of the error, whatever ids, hosts and figures it names. */
+  failed(at: number, query: () => string, error: string): void {
+    const [line = ""] = error.split("\n");
+    const alike = line.replace(/[0-9a-f]{16}:[0-9a-f]{16}|[\w.-]+:\d+|\d+(\.\d+)?/g, "#");
+    this.#add(`failed ${alike.replaceAll(" ", "_")}`, at, query, () => line, 0);
+  }
+
   #add(key: string, at: number, query: () => string, text: () => string, size: number): void {
     const group = this.#groups.get(key);
     if (group === undefined) {
@@ -59,7 +67,15 @@ export class Refusals {
       .map(([key, g]) => {
         const [kind, rule] = key.split(" ") as [RefusalKind, string];
         const sizes = rule === "ADM-1" ? { least: g.least, most: g.most } : null;
-        return { kind, rule, count: g.count, text: g.text, sizes, firstAt: g.firstAt, firstQuery: g.firstQuery };
+        return {
+          kind,
+          rule: kind === "failed" ? "" : rule,
+          count: g.count,
+          text: g.text,
+          sizes,
+          firstAt: g.firstAt,
+          firstQuery: g.firstQuery,
+        };
       })
       .sort((a, b) => b.count - a.count);
   }

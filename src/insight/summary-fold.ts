@@ -114,13 +114,15 @@ export class SummaryFold implements RunObserver {
     this.#poolAt(at, q).memory -= bytes;
   }
 
-  released(at: number, q: QueryFacts, state: FinishState, _hold: number, peak: number): void {
+  released(at: number, q: QueryFacts, state: FinishState, _hold: number, peak: number, error: string | null): void {
     const pool = this.#poolAt(at, q);
     pool.running--;
     pool.learnPeak(q.queryClass, peak);
     if (state === "finished") pool.finished++;
-    else if (state === "failed") pool.failed++;
-    else pool.cancelledRunning++;
+    else if (state === "failed") {
+      pool.failed++;
+      this.#refusals(q.pool).failed(at, () => q.queryId, error ?? "");
+    } else pool.cancelledRunning++;
   }
 
   ended(at: number): void {

@@ -238,14 +238,15 @@ export class Teller {
 
   released(q: SimQuery, state: FinishState, now: Micros): void {
     const at = toInstant(now);
-    this.#observer?.released(at, q, state, at - toInstant(q.decidedAt), q.peak);
+    const error = state === "failed" ? q.error : null;
+    this.#observer?.released(at, q, state, at - toInstant(q.decidedAt), q.peak, error);
     this.#emit?.({
       kind: "released",
       at,
       query: q.submission.queryId,
       state,
       peak: q.peak,
-      error: state === "failed" ? q.error : null,
+      error,
     });
   }
 

@@ -90,6 +90,17 @@ export class Stream {
     return this.#add({ kind: "released", at: instant(at), query, state: "finished", peak: -1, error: null });
   }
 
+  fail(at: number, query: string, error: string): this {
+    return this.freeMemory(at, query).#add({
+      kind: "released",
+      at: instant(at),
+      query,
+      state: "failed",
+      peak: -1,
+      error,
+    });
+  }
+
   end(at: number, query: string): this {
     return this.freeMemory(at, query).freePlace(at, query);
   }

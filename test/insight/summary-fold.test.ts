@@ -262,6 +262,23 @@ describe("what got no answer, grouped", () => {
   });
 });
 
+test("failures are grouped by what they say, whatever hosts and figures they name", () => {
+  const s = new Stream();
+  for (const [i, error] of [
+    "Memory limit exceeded: no room\nQuery(00000000000000aa:0000000000000000) at exec-1:27000",
+    "Failed due to unreachable impalad(s): exec-2:27000",
+    "Failed due to unreachable impalad(s): exec-14:27000",
+  ].entries())
+    s.submit(i, `q${i}`)
+      .admit(i, `q${i}`, 1)
+      .fail(i + 0.5, `q${i}`, error);
+  expect(poolOf(s).refusals).toMatchObject([
+    { kind: "failed", count: 2, text: "Failed due to unreachable impalad(s): exec-2:27000", firstQuery: "q1" },
+    { kind: "failed", count: 1, text: "Memory limit exceeded: no room" },
+  ]);
+  expect(poolOf(s)).toMatchObject({ failed: 3, loss: 1 });
+});
+
 test("the coordinator gives back its own share, executors theirs (MEM-11)", () => {
   const s = new Stream().submit(0, "a").admit(0, "a", 10);
   const [, admitted] = s.events;

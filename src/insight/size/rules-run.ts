@@ -293,9 +293,9 @@ class BothObservers implements RunObserver {
     this.a.memoryReleased(at, q, bytes);
     this.b.memoryReleased(at, q, bytes);
   }
-  released(at: number, q: QueryFacts, state: FinishState, hold: number, peak: number): void {
-    this.a.released(at, q, state, hold, peak);
-    this.b.released(at, q, state, hold, peak);
+  released(at: number, q: QueryFacts, state: FinishState, hold: number, peak: number, error: string | null): void {
+    this.a.released(at, q, state, hold, peak, error);
+    this.b.released(at, q, state, hold, peak, error);
   }
   ended(at: number): void {
     this.a.ended(at);

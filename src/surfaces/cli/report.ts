@@ -24,6 +24,7 @@ export function renderReport(report: RunReport, look: Look): string[] {
     wrap(headline(report, look), look.columns),
     poolSection(pools, look),
     notAdmitted(report, look),
+    failures(report.summary.pools, look),
     binding(report, look),
     overAdmission(pools),
     fleetSection(report),
@@ -137,7 +138,7 @@ function poolBlock(p: PoolSummary, look: Look): string[] {
 
 function notAdmitted({ summary, interrupted }: RunReport, look: Look): string[] {
   const cancelledText = interrupted ? "cancelled, most of them because the run was stopped" : "cancelled by the client";
-  const several = summary.pools.filter((p) => p.refusals.length > 0).length > 1;
+  const several = summary.pools.filter((p) => p.refusals.some((r) => r.kind !== "failed")).length > 1;
   const lines = summary.pools.flatMap((pool) => {
     const timedOut = pool.refusals.filter((r) => r.kind === "timedOut");
     const rejected = pool.refusals.filter((r) => r.kind === "rejected");
@@ -153,6 +154,13 @@ function notAdmitted({ summary, interrupted }: RunReport, look: Look): string[] 
       ...entry(summary.unresolved, "refused before admission: no pool, no right to it, or no coordinator", look),
     );
   return lines.length === 0 ? [] : [paint(look, "bold", "NOT ADMITTED"), ...lines];
+}
+
+/** Admitted and yet without an answer. */
+function failures(pools: readonly PoolSummary[], look: Look): string[] {
+  const groups = pools.flatMap((p) => p.refusals).filter((r) => r.kind === "failed");
+  const lines = groups.flatMap((g) => entry(g.count, `${g.text || "failed"} (first: ${shortId(g.firstQuery)})`, look));
+  return lines.length === 0 ? [] : [paint(look, "bold", "FAILED"), ...lines];
 }
 
 function timedOutLines(pool: PoolSummary, groups: readonly Refusal[], look: Look): string[] {
@@ -294,7 +302,7 @@ function overAdmission(pools: readonly PoolSummary[]): string[] {
 function fleetSection({ fleet }: RunReport): string[] {
   if (fleet === null) return [];
   const arena = `largest arena ${prettyBytes(fleet.peakArenaBytes)} of ${prettyBytes(fleet.arenaBytes)} real bytes`;
-  const scratch = fleet.peakScratchBytes > 0 ? `, scratch up to ${prettyBytes(fleet.peakScratchBytes)}` : "";
+  const scratch = fleet.peakScratchBytes > 0 ? `, scratch up to ${prettyBytes(fleet.peakScratchBytes)} emulated` : "";
   return [
     `fleet    ${fleet.hosts} hosts on ${fleet.threads} threads, ${timeText(fleet.realMs)} of real time; ${arena}${scratch}`,
     ...(fleet.left.length === 0 ? [] : ["LEFT BEHIND", ...fleet.left.map((what) => `  ${what}`)]),
@@ -353,7 +361,9 @@ function missText(r: ThresholdResult): string {
 }
 
 /** Enough of an id to find the query again. */
-export const shortId = (query: string): string => query.slice(0, 8);
+export function shortId(query: string): string {
+  return query.slice(0, 8);
+}
 
 // Where to look next
 

@@ -29,6 +29,7 @@ export interface FleetReport {
   /** Largest number of real bytes touched in one host's arena, and the size of that arena. */
   readonly peakArenaBytes: number;
   readonly arenaBytes: number;
+  /** In emulated bytes, of the host with most. */
   readonly peakScratchBytes: number;
   /** What was left behind when all had ended: empty unless something is broken. */
   readonly left: readonly string[];
