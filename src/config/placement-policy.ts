@@ -251,6 +251,6 @@ function beforeFilter(rule: PlacementRule, question: PlacementQuestion): RuleRes
 
 const pool = (name: string): RuleResult => ({ kind: "pool", pool: name });
 
-const withRoot = (name: string): string => (name.startsWith(`${ROOT_POOL}.`) ? name : `${ROOT_POOL}.${name}`);
+export const withRoot = (name: string): string => (name.startsWith(`${ROOT_POOL}.`) ? name : `${ROOT_POOL}.${name}`);
 
 export const cleanName = (name: string): string => javaTrim(name).replaceAll(".", "_dot_");

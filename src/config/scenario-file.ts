@@ -2,13 +2,13 @@
  * Reads a scenario file: text, YAML (JSON is a part of it), schema, record. Every way in which a file can be
  * wrong ends in a ConfigError that names file, line, what was found, what was expected and what to do.
  */
-import { readFileSync, statSync } from "node:fs";
+import { existsSync, readFileSync, statSync } from "node:fs";
 import { basename, dirname, extname, resolve } from "node:path";
 import { LineCounter, parseDocument, type YAMLError } from "yaml";
 import { ConfigError, fileMissing } from "./config-error.ts";
 import type { Scenario } from "./scenario.ts";
 import { buildScenario } from "./scenario-build.ts";
-import { ScenarioSource, schemaError } from "./scenario-issues.ts";
+import { type Path, ScenarioSource, schemaError } from "./scenario-issues.ts";
 import { SCENARIO_SCHEMA } from "./scenario-schema.ts";
 
 /** A scenario is a page or two; garbage and misplaced logs are refused before anything tries to parse them. */
@@ -22,9 +22,7 @@ export function readScenario(path: string): Scenario {
 
 /** `shownAs` is how messages call the file: the way the person wrote it. */
 export function parseScenario(text: string, file: string, shownAs: string = file): Scenario {
-  const lines = new LineCounter();
-  const document = parseYaml(text, lines, shownAs);
-  const source = new ScenarioSource(shownAs, document, lines);
+  const { source, document } = sourceOf(text, shownAs);
   const data: unknown = plainValue(document, shownAs);
   if (typeof data !== "object" || data === null || Array.isArray(data))
     source.fail(
@@ -36,6 +34,21 @@ export function parseScenario(text: string, file: string, shownAs: string = file
   if (!checked.success) throw schemaError(source, data, checked.error.issues);
   const scenario = buildScenario(checked.data, { source, base: dirname(file), defaultName: nameOf(file) });
   return { ...scenario, file };
+}
+
+/**
+ * A mistake that shows itself only later, beside other files, with its line in the scenario. The file is read again
+ * for it; a scenario that was only a text has no line.
+ */
+export function scenarioError(file: string, shownAs: string, path: Path, problem: string, remedy: string): ConfigError {
+  const source = existsSync(file) ? sourceOf(readText(shownAs, file), shownAs).source : null;
+  return source?.error(path, problem, remedy) ?? new ConfigError({ file: shownAs, line: null }, problem, remedy);
+}
+
+function sourceOf(text: string, shownAs: string) {
+  const lines = new LineCounter();
+  const document = parseYaml(text, lines, shownAs);
+  return { document, source: new ScenarioSource(shownAs, document, lines) };
 }
 
 function readText(shownAs: string, file: string): string {

@@ -34,7 +34,8 @@ export interface QueryFacts {
 export interface RunObserver {
   named(kind: NameKind, index: number, name: string): void;
   submitted(at: number, q: QueryFacts): void;
-  unresolved(at: number, q: QueryFacts): void;
+  /** `error`: what the client reads. */
+  unresolved(at: number, q: QueryFacts, error: string): void;
   queued(at: number, q: QueryFacts, reason: QueueReason): void;
   /** The head of (coordinator, pool) was tried again and waits for this reason; called when it differs from the last. */
   headWaits(at: number, q: QueryFacts, reason: QueueReason): void;

@@ -67,7 +67,7 @@ export class EventObserver {
     const o = this.#observer;
     switch (event.kind) {
       case "unresolved":
-        o.unresolved(event.at, q);
+        o.unresolved(event.at, q, event.error);
         this.#queries.delete(event.query);
         break;
       case "queued":

@@ -1,6 +1,7 @@
 /**
- * Why queries got no answer, refused or failed, grouped for people: one line for each kind of reason, with how many, the widest
- * figures, and the first query it happened to.
+ * Why queries got no answer, refused or failed, grouped for people: one line for each kind of reason, with how
+ * many, the widest figures, and the first query it happened to. Refused early are those that never reached a
+ * pool's rules.
  */
 import { type QueueReason, queueReasonText, type RejectReason, rejectReasonText } from "../core/admission/reasons.ts";
 
@@ -18,6 +19,40 @@ export interface Refusal {
   readonly sizes: { readonly least: number; readonly most: number } | null;
   readonly firstAt: number;
   readonly firstQuery: string;
+}
+
+/** Requests of one class that ended before admission, all with this error. */
+export interface EarlyRefusal {
+  readonly queryClass: string;
+  readonly count: number;
+  /** What the client reads. */
+  readonly error: string;
+  /** The first one's; with other users the text is another. */
+  readonly user: string;
+  /** Empty: it found none. */
+  readonly pool: string;
+  readonly firstAt: number;
+  readonly firstQuery: string;
+}
+
+/** Errors name users, and there can be many of them: what is beyond is only counted, by the run as a whole. */
+const MOST_EARLY = 100;
+
+export class EarlyRefusals {
+  readonly #groups = new Map<string, { -readonly [F in keyof EarlyRefusal]: EarlyRefusal[F] }>();
+
+  /** `first` is asked once for each kind. */
+  add(queryClass: string, error: string, first: () => Omit<EarlyRefusal, "queryClass" | "error" | "count">): void {
+    const key = `${queryClass}\u0000${error}`;
+    const group = this.#groups.get(key);
+    if (group !== undefined) group.count++;
+    else if (this.#groups.size < MOST_EARLY) this.#groups.set(key, { queryClass, count: 1, error, ...first() });
+  }
+
+  /** Most frequent first. */
+  list(): EarlyRefusal[] {
+    return [...this.#groups.values()].sort((a, b) => b.count - a.count);
+  }
 }
 
 interface Group {

@@ -8,7 +8,7 @@ import type { AdmissionPath, FinishState } from "../core/events.ts";
 import type { PoolConfig } from "../core/pool-config.ts";
 import type { NameKind, QueryFacts, RunObserver } from "../core/run-observer.ts";
 import { PoolFold } from "./pool-fold.ts";
-import { Refusals } from "./refusals.ts";
+import { EarlyRefusals, Refusals } from "./refusals.ts";
 import { type RunSummary, summaryOf } from "./summary.ts";
 
 export interface FoldSettings {
@@ -28,6 +28,7 @@ export class SummaryFold implements RunObserver {
   readonly names: Readonly<Record<NameKind, string[]>> = { pool: [], class: [], user: [], coordinator: [] };
   readonly pools: PoolFold[] = [];
   readonly refusals: Refusals[] = [];
+  readonly earlyRefusals = new EarlyRefusals();
   unresolvedCount = 0;
   firstUnresolved: { readonly at: number; readonly query: string } | null = null;
   /** First intended arrival and last event. */
@@ -52,10 +53,17 @@ export class SummaryFold implements RunObserver {
     if (q.attempt === 1) pool.requests++;
   }
 
-  unresolved(at: number, q: QueryFacts): void {
-    this.#poolAt(at, q).unresolved++;
+  unresolved(at: number, q: QueryFacts, error: string): void {
+    const pool = this.#poolAt(at, q);
+    pool.unresolved++;
     this.unresolvedCount++;
     this.firstUnresolved ??= { at, query: q.queryId };
+    this.earlyRefusals.add(this.names.class[q.queryClass] ?? "", error, () => ({
+      user: this.names.user[q.user] ?? "",
+      pool: pool.name,
+      firstAt: at,
+      firstQuery: q.queryId,
+    }));
   }
 
   queued(at: number, q: QueryFacts, reason: QueueReason): void {

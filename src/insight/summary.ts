@@ -8,7 +8,7 @@ import type { PoolConfig } from "../core/pool-config.ts";
 import type { Constraint, ConstraintShare } from "./binding.ts";
 import type { Histogram } from "./histogram.ts";
 import type { PoolFold, WaitShare } from "./pool-fold.ts";
-import type { Refusal } from "./refusals.ts";
+import type { EarlyRefusal, Refusal } from "./refusals.ts";
 import type { SummaryFold } from "./summary-fold.ts";
 
 export interface Quantiles {
@@ -124,6 +124,8 @@ export interface RunSummary {
   readonly submitted: number;
   readonly unresolved: number;
   readonly firstUnresolved: { readonly at: number; readonly query: string } | null;
+  /** Why those were refused, by class; `unresolved` may count more where there are very many texts. */
+  readonly earlyRefusals: readonly EarlyRefusal[];
   /** Mean time from the intended moment to the controller; live only above 0. */
   readonly submitLagMs: number;
   readonly pools: readonly PoolSummary[];
@@ -150,6 +152,7 @@ export function summaryOf(fold: SummaryFold): RunSummary {
     submitted,
     unresolved: fold.unresolvedCount,
     firstUnresolved: fold.firstUnresolved,
+    earlyRefusals: fold.earlyRefusals.list(),
     submitLagMs: submitted === 0 ? 0 : fold.submitLagMs / submitted,
     pools,
     broken: [

@@ -97,7 +97,7 @@ export class Teller {
 
   unresolved(q: SimQuery, error: string, now: Micros): void {
     const at = toInstant(now);
-    this.#observer?.unresolved(at, q);
+    this.#observer?.unresolved(at, q, error);
     this.#emit?.({ kind: "unresolved", at, query: q.submission.queryId, error });
   }
 

@@ -96,7 +96,7 @@ describe("insight 3.4 item 7: drawn once, played many times", () => {
   test.each([
     ["{ rate: 1, query: a, from: 0s, to: 10s }", "", true],
     ["{ at: 0s, query: a, count: 3 }", "", true],
-    ["{ clients: 2, think: 1s, query: a }", "", false],
+    ["{ clients: 2, think: 1s, query: a, to: 10s }", "", false],
     ["{ rate: 1, query: a, from: 0s, to: 10s, retries: { on: [rejected], attempts: 3 } }", "", false],
     ["{ rate: 1, query: a, from: 0s, to: 10s }", ", cancelAfter: 5s", false],
   ])("%s%s: open traffic = %s", (line, more, open) => {

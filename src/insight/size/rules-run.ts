@@ -257,9 +257,9 @@ class BothObservers implements RunObserver {
     this.a.submitted(at, q);
     this.b.submitted(at, q);
   }
-  unresolved(at: number, q: QueryFacts): void {
-    this.a.unresolved(at, q);
-    this.b.unresolved(at, q);
+  unresolved(at: number, q: QueryFacts, error: string): void {
+    this.a.unresolved(at, q, error);
+    this.b.unresolved(at, q, error);
   }
   queued(at: number, q: QueryFacts, reason: QueueReason): void {
     this.a.queued(at, q, reason);

@@ -5,7 +5,7 @@
 import { prettyBytes } from "../../core/pretty.ts";
 import { MiB } from "../../core/units.ts";
 import { CONSTRAINT_TEXT } from "../../insight/binding.ts";
-import type { Refusal } from "../../insight/refusals.ts";
+import type { EarlyRefusal, Refusal } from "../../insight/refusals.ts";
 import type { ClassSummary, PoolSummary } from "../../insight/summary.ts";
 import type { ThresholdResult } from "../../insight/thresholds.ts";
 import { countText, plural, shareText, timeText } from "./figures.ts";
@@ -136,7 +136,8 @@ function poolBlock(p: PoolSummary, look: Look): string[] {
 
 // What got no answer
 
-function notAdmitted({ summary, interrupted }: RunReport, look: Look): string[] {
+function notAdmitted(report: RunReport, look: Look): string[] {
+  const { summary, interrupted } = report;
   const cancelledText = interrupted ? "cancelled, most of them because the run was stopped" : "cancelled by the client";
   const several = summary.pools.filter((p) => p.refusals.some((r) => r.kind !== "failed")).length > 1;
   const lines = summary.pools.flatMap((pool) => {
@@ -149,10 +150,7 @@ function notAdmitted({ summary, interrupted }: RunReport, look: Look): string[] 
     ];
     return several && own.length > 0 ? [pool.pool, ...own] : own;
   });
-  if (summary.unresolved > 0)
-    lines.push(
-      ...entry(summary.unresolved, "refused before admission: no pool, no right to it, or no coordinator", look),
-    );
+  lines.push(...refusedEarly(report, look));
   return lines.length === 0 ? [] : [paint(look, "bold", "NOT ADMITTED"), ...lines];
 }
 
@@ -161,6 +159,28 @@ function failures(pools: readonly PoolSummary[], look: Look): string[] {
   const groups = pools.flatMap((p) => p.refusals).filter((r) => r.kind === "failed");
   const lines = groups.flatMap((g) => entry(g.count, `${g.text || "failed"} (first: ${shortId(g.firstQuery)})`, look));
   return lines.length === 0 ? [] : [paint(look, "bold", "FAILED"), ...lines];
+}
+
+/** Each class with what its clients read; a class with many texts, as of many users, shows the first ones. */
+function refusedEarly(report: RunReport, look: Look): string[] {
+  const { earlyRefusals, unresolved } = report.summary;
+  const shown = earlyRefusals.slice(0, MOST_EARLY_SHOWN);
+  const rest = unresolved - shown.reduce((sum, r) => sum + r.count, 0);
+  return [
+    ...shown.flatMap((r) => [
+      ...entry(r.count, `${r.queryClass}, before admission: ${r.error}`, look),
+      ...(r.pool === "" ? [`${" ".repeat(ENTRY_INDENT)}next: ${whyCommand(report, r)}`] : []),
+    ]),
+    ...(rest > 0 ? entry(rest, "more before admission, with other errors", look) : []),
+  ];
+}
+
+const MOST_EARLY_SHOWN = 5;
+
+/** Says which rule placed it, whose right is missing. */
+function whyCommand({ scenario, requestedPoolOf }: RunReport, { user, queryClass }: EarlyRefusal): string {
+  const asked = requestedPoolOf(queryClass);
+  return `waterhole check --scenario ${scenario} --user ${user}${asked === "" ? "" : ` --pool ${asked}`}`;
 }
 
 function timedOutLines(pool: PoolSummary, groups: readonly Refusal[], look: Look): string[] {

@@ -18,6 +18,8 @@ export interface RunReport {
   readonly fleet: FleetReport | null;
   /** Stopped by a person before it was over. */
   readonly interrupted: boolean;
+  /** What the class asks for, empty: nothing. */
+  readonly requestedPoolOf: (queryClass: string) => string;
   /** What one query of a class is charged in a pool, and where that comes from; null: not to be known. */
   readonly chargeOf: (pool: string, queryClass: string) => MemoryToAdmit | null;
 }
@@ -47,6 +49,7 @@ export function reportJson(report: RunReport): unknown {
     emulatedMs: summary.untilMs,
     submitted: summary.submitted,
     unresolved: summary.unresolved,
+    earlyRefusals: summary.earlyRefusals,
     pools: Object.fromEntries(summary.pools.map((pool) => [pool.pool, pool])),
     thresholds: report.thresholds.map(({ expr, holds, value, unit }) => ({
       expr,

@@ -6,6 +6,7 @@ import { readFileSync } from "node:fs";
 import { basename } from "node:path";
 import type { ImpalaFlags } from "../../config/impala-flags.ts";
 import type { PoolDirectory, PoolSource } from "../../config/pool-directory.ts";
+import { checkPoolRequests } from "../../config/pool-requests.ts";
 import type { Arrival, Fault, Scenario } from "../../config/scenario.ts";
 import { readScenario } from "../../config/scenario-file.ts";
 import { changedPools, flagsOf, openPools } from "../../config/scenario-pools.ts";
@@ -47,7 +48,10 @@ export class ScenarioRun {
   static async open(path: string, overrides: ScenarioOverrides): Promise<ScenarioRun> {
     const written = readScenario(path);
     const scenario = await withTraces(overrides.seed === null ? written : { ...written, seed: overrides.seed });
-    return new ScenarioRun(path, scenario);
+    const run = new ScenarioRun(path, scenario);
+    // Only of classes that the file has itself: a log may speak of pools that are gone.
+    checkPoolRequests(written, run.#pools, path);
+    return run;
   }
 
   get pools(): PoolSource {
@@ -99,13 +103,18 @@ export class ScenarioRun {
       scenario: this.path,
       summary,
       thresholds: evaluateThresholds(thresholds, summary),
+      requestedPoolOf: (queryClass) => this.#classOf(queryClass)?.requestedPool ?? "",
       chargeOf: (pool, queryClass) => this.#chargeOf(pool, queryClass),
       ...rest,
     };
   }
 
+  #classOf(name: string) {
+    return this.scenario.queries.find((q) => q.name === name);
+  }
+
   #chargeOf(pool: string, name: string) {
-    const queryClass = this.scenario.queries.find((q) => q.name === name);
+    const queryClass = this.#classOf(name);
     const config = this.configOf(pool);
     return queryClass === undefined || config === null
       ? null

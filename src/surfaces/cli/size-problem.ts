@@ -6,6 +6,7 @@ import { resolve } from "node:path";
 import { ConfigError } from "../../config/config-error.ts";
 import type { ImpalaFlags } from "../../config/impala-flags.ts";
 import type { PoolDirectory } from "../../config/pool-directory.ts";
+import { checkPoolRequests } from "../../config/pool-requests.ts";
 import type { Arrival, Scenario } from "../../config/scenario.ts";
 import { readScenario } from "../../config/scenario-file.ts";
 import { flagsOf, openPools } from "../../config/scenario-pools.ts";
@@ -49,6 +50,7 @@ export async function openProblem(path: string, flags: ProblemFlags): Promise<Op
     );
   const impala = flagsOf(scenario);
   const pools = openPools(scenario, impala);
+  if (flags.log === undefined) checkPoolRequests(written, pools, path);
   const days = daysOf(scenario, impala, pools, flags.days ?? DEFAULT_DAYS, path);
   const pool = flags.pool ?? busiestPool(days[0]!, path);
   const configs = Object.fromEntries(
