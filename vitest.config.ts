@@ -6,7 +6,7 @@ export default defineConfig({
     exclude: ["test/full/**"],
     globalSetup: ["scripts/build-kernels.mjs"],
     pool: "forks",
-    testTimeout: 60_000,
-    hookTimeout: 60_000,
+    testTimeout: 300_000,
+    hookTimeout: 300_000,
   },
 });
