@@ -27,6 +27,7 @@ import type {
   ThreadControl,
   ThreadStatus,
   ThreadTask,
+  ThreadWork,
 } from "./protocol.ts";
 import { ScratchBooks } from "./scratch/scratch-directories.ts";
 import { hostDirectory } from "./scratch-space.ts";
@@ -57,7 +58,7 @@ export class ExecutorThread implements FragmentThread, ThreadControl {
   /** A piscina task; it is over when all its instances are. */
   async perform(task: ThreadTask): Promise<void> {
     if (task.kind === "attach") this.#attach(task);
-    else await this.#runAll(task.query, task.fragments);
+    else await this.#runAll(task.work);
   }
 
   #attach(task: Extract<ThreadTask, { kind: "attach" }>): void {
@@ -73,15 +74,18 @@ export class ExecutorThread implements FragmentThread, ThreadControl {
     expose(control, nodeEndpoint(task.control));
   }
 
-  #runAll(query: QueryOrder, fragments: readonly FragmentOrder[]): Promise<void> {
+  #runAll(work: readonly ThreadWork[]): Promise<void> {
     return new Promise((done) => {
-      const group = { left: fragments.length, done };
-      const runs = fragments.map((f) => this.#instanceOf(query, f));
-      for (const run of runs) {
-        this.#running.set(run.order.task, run);
-        this.#open.set(run.order.task, group);
+      const group = { left: 0, done };
+      for (const { query, fragments } of work) {
+        for (const f of fragments) {
+          group.left++;
+          this.#open.set(f.task, group);
+          this.#running.set(f.task, this.#instanceOf(query, f));
+        }
       }
-      for (const run of runs) run.start();
+      // All are known before the first one starts: one that ends at once must not end the task.
+      for (const { fragments } of work) for (const f of fragments) this.#running.get(f.task)?.start();
     });
   }
 

@@ -2,7 +2,7 @@
  * The executor hosts and the threads that carry them: starting, handing out fragments, faults, stopping.
  *
  * piscina owns the threads. A host belongs to one thread (its number modulo theirs), so that a thread's death is the
- * death of its hosts and of no others, and all that goes to one thread at a time goes in one task. Control goes over
+ * death of its hosts and of no others, and all that one turn has for a thread goes in one task. Control goes over
  * comlink, numbers through each host's shared ledger; what instances tell comes back in batches.
  *
  *   host:  UP --lose--> LOST --(thread there again, books at zero)--> ready to join: UP
@@ -33,7 +33,7 @@ import {
   SCRATCH_PEAK,
 } from "../core/memory/ledger-layout.ts";
 import { poolsReserved, poolUsages } from "../core/memory/pool-usage.ts";
-import { type Bytes, KiB } from "../core/units.ts";
+import { type Bytes, type Instant, KiB, type Millis } from "../core/units.ts";
 import { pageSizeFor } from "./arena.ts";
 import { nodeEndpoint } from "./comlink-endpoint.ts";
 import type { EmulatedClock } from "./emulated-clock.ts";
@@ -53,6 +53,7 @@ import {
   type SharedOperators,
   type ThreadControl,
   type ThreadTask,
+  type ThreadWork,
 } from "./protocol.ts";
 import { scratchBookWords } from "./scratch/scratch-directories.ts";
 import { ScratchSpace } from "./scratch-space.ts";
@@ -117,7 +118,24 @@ interface OpenTask {
   readonly thread: number;
 }
 
-const LOST_FRAGMENT = { peak: 0 as Bytes, spilled: 0 as Bytes, output: null };
+const NO_BYTES = 0 as Bytes;
+const LOST_FRAGMENT = { peak: NO_BYTES, spilled: NO_BYTES, output: null };
+
+const WARM_UP: QueryOrder = {
+  id: "0000000000000000:0000000000000000",
+  idParts: [0, 0, 0, 0],
+  pool: 0,
+  queryClass: -1,
+  bufferPoolLimit: 0,
+  scratchLimit: -1,
+  spillable: false,
+  operators: null,
+  seed: 0,
+  profile: "flat",
+  tellsSteps: false,
+  admittedAt: 0 as Instant,
+  duration: 0 as Millis,
+};
 
 export class Fleet {
   readonly scratch: ScratchSpace;
@@ -127,10 +145,14 @@ export class Fleet {
   readonly #threads: Thread[];
   readonly #open = new Map<number, OpenTask>();
   readonly #lost = new Set<number>();
+  /** By thread, what this turn has for it. */
+  readonly #outgoing = new Map<number, ThreadWork[]>();
   #pool: Piscina | null = null;
   #lastTask = 0;
   #lastLockId = FIRST_THREAD_ID - 1;
   #isStopping = false;
+  /** Hears what instances tell before the fleet has started. */
+  #warmingUp: ((p: Progress) => void) | null = null;
   /** Bugs of ours that ended a thread. */
   readonly #failures: string[] = [];
   /** Why a thread is being ended by us, by thread number. */
@@ -204,6 +226,28 @@ export class Fleet {
     });
     await all;
     await Promise.all(this.#threads.map((t) => t.attached));
+    await this.#warmUp();
+  }
+
+  /** An instance of nothing on every host: threads have loaded and compiled what the first query needs. */
+  async #warmUp(): Promise<void> {
+    const nothing = {
+      instance: 0,
+      memLimit: -1 as const,
+      minReservation: NO_BYTES,
+      peak: NO_BYTES,
+      hasOperators: false,
+    };
+    const fragments = this.#hosts.map((h) => ({ task: this.nextTask(), host: h.number, ...nothing }));
+    const open = new Set(fragments.map((f) => f.task));
+    const over = new Promise<void>((resolve) => {
+      this.#warmingUp = (p) => {
+        if (p.kind === "finished" && open.delete(p.task) && open.size === 0) resolve();
+      };
+    });
+    this.startFragments(WARM_UP, fragments);
+    await over;
+    this.#warmingUp = null;
   }
 
   /** Numbers for instances that are about to be started. */
@@ -211,23 +255,40 @@ export class Fleet {
     return ++this.#lastTask;
   }
 
-  /** Hands a query's instances out, one task per thread. On a lost host an instance ends at once. */
+  /**
+   * Hands a query's instances out. What one turn of the event loop has for a thread goes in one task: waking a thread
+   * costs more than the rest. On a lost host an instance ends at once.
+   */
   startFragments(query: QueryOrder, fragments: readonly Omit<FragmentOrder, "epoch">[]): void {
     const byThread = new Map<number, FragmentOrder[]>();
+    const dead: number[] = [];
     for (const f of fragments) {
       const { thread, ledger } = this.#hosts[f.host]!;
       this.#open.set(f.task, { host: f.host, thread });
       const order = { ...f, epoch: ledger.epoch };
       const sameThread = byThread.get(thread);
-      if (sameThread === undefined) byThread.set(thread, [order]);
+      if (this.#lost.has(f.host)) dead.push(f.task);
+      else if (sameThread === undefined) byThread.set(thread, [order]);
       else sameThread.push(order);
     }
-    for (const [thread, orders] of byThread) {
-      const living = orders.filter((f) => !this.#lost.has(f.host));
-      const dead = orders.filter((f) => this.#lost.has(f.host));
-      if (living.length > 0) this.#hand(thread, { kind: "runFragments", query, fragments: living });
-      if (dead.length > 0) setImmediate(() => this.#endLost(dead.map((f) => f.task)));
-    }
+    for (const [thread, orders] of byThread) this.#outbox(thread).push({ query, fragments: orders });
+    if (dead.length > 0) setImmediate(() => this.#endLost(dead));
+  }
+
+  /** What goes to the thread when whoever runs now is done. */
+  #outbox(thread: number): ThreadWork[] {
+    let work = this.#outgoing.get(thread);
+    if (work !== undefined) return work;
+    if (this.#outgoing.size === 0) queueMicrotask(() => this.#sendAll());
+    work = [];
+    this.#outgoing.set(thread, work);
+    return work;
+  }
+
+  #sendAll(): void {
+    const all = [...this.#outgoing];
+    this.#outgoing.clear();
+    for (const [thread, work] of all) this.#hand(thread, { kind: "runFragments", work });
   }
 
   /** Asks the threads to end these instances; each still tells that it has finished. */
@@ -419,7 +480,8 @@ export class Fleet {
   #told(batch: readonly Progress[]): void {
     const known = batch.filter((p) => this.#open.has(p.task));
     for (const p of known) if (p.kind === "finished") this.#open.delete(p.task);
-    if (known.length > 0) this.#listener.progress(known);
+    if (this.#warmingUp !== null) known.forEach(this.#warmingUp);
+    else if (known.length > 0) this.#listener.progress(known);
   }
 
   #hand(thread: number, task: ThreadTask): void {

@@ -19,9 +19,10 @@ import type { Fault, Scenario } from "../config/scenario.ts";
 import { backendsOf } from "../config/scenario-cluster.ts";
 import { changedPools, flagsOf, openPools } from "../config/scenario-pools.ts";
 import { type ControllerFlags, controllerOptions } from "../core/admission/controller-options.ts";
-import { fail } from "../core/assert.ts";
+import { fail, InvariantError } from "../core/assert.ts";
 import type { BackendDescriptor } from "../core/cluster/backend.ts";
 import type { RunEvent } from "../core/events.ts";
+import { checkLedger } from "../core/memory/ledger-checks.ts";
 import { DEFAULT_POOL_CONFIG, type PoolConfig, ROOT_POOL } from "../core/pool-config.ts";
 import type { Instant, Millis } from "../core/units.ts";
 import { poolResolver } from "../workload/pool-resolver.ts";
@@ -52,6 +53,8 @@ export interface LiveOptions {
   readonly scratchBase?: string;
   /** Queries that one host can hold at a time. */
   readonly queriesPerHost?: number;
+  /** Look at one host's whole ledger after the other all the while (I1 to I6, I8, I9, I11, I12); false: only at the end. */
+  readonly check?: boolean;
 }
 
 export interface LiveReport {
@@ -61,6 +64,8 @@ export interface LiveReport {
   readonly hosts: readonly HostMarks[];
   /** Real microseconds from submission, for queries admitted at once, until a fragment's minimum was claimed. */
   readonly starts: { readonly count: number; readonly p50: number; readonly p95: number; readonly max: number };
+  /** Whole ledgers looked at while it ran. */
+  readonly checks: number;
   /** How the run came to its end. */
   readonly ended: "complete" | "drained" | "stopped";
   /** What was not as it should be, after the stop or by a thread's failing; empty. */
@@ -75,6 +80,8 @@ const QUERIES_PER_HOST = 4096;
 const MOST_THREADS = 10;
 /** Submissions in one turn of the event loop: a burst must not hold up what comes from the threads. */
 const MOST_IN_A_TURN = 64;
+/** Real milliseconds between two looks at a ledger. */
+const CHECK_EVERY = 5;
 /** Real milliseconds that a stop waits for cancelled instances to say so. */
 const STOP_PATIENCE = 2000;
 
@@ -138,12 +145,15 @@ export class LiveRun {
   #arrival: Appointment | null = null;
   #isArriving = false;
   #lastEnd = 0 as Instant;
+  readonly #isChecked: boolean;
+  #checks = 0;
   readonly #over: PromiseWithResolvers<void> = withResolvers();
 
   constructor(scenario: Scenario, workload: Workload, pools: LivePools, bus: RunBus, options: LiveOptions) {
     this.scenario = scenario;
     this.workload = workload;
     this.#pools = pools;
+    this.#isChecked = options.check === true;
     this.bus = bus;
     this.#clock = startClock(scenario.scale.time);
     this.timers = new Timers(this.#clock, (error) => this.#broke(error));
@@ -190,6 +200,7 @@ export class LiveRun {
       this.statestore.start(this.now());
       this.#faults.plan();
       this.#armArrivals();
+      if (this.#isChecked) void this.#check();
     } else this.#over.resolve();
     const broken = await this.#over.promise.then(
       () => null,
@@ -207,6 +218,7 @@ export class LiveRun {
       threads: this.fleet.numThreads,
       hosts,
       starts: this.#startFigures(),
+      checks: this.#checks,
       ended,
       leftBehind,
       scratchRemoved: this.fleet.scratch.removed,
@@ -439,6 +451,19 @@ export class LiveRun {
   }
 
   // Bugs of ours
+
+  /** Host after host, under its lock, until the run is over. The first sentence that is false ends the run. */
+  async #check(): Promise<void> {
+    for (let host = 0; this.#state !== "over"; host = (host + 1) % this.backends.length) {
+      const broken = checkLedger(await this.fleet.snapshot(host));
+      this.#checks++;
+      if (broken.length > 0)
+        this.#broke(
+          new InvariantError(`${this.backends[host]!.address}: ${broken.join("\n")} (seed ${this.scenario.seed})`),
+        );
+      await new Promise((resolve) => setTimeout(resolve, CHECK_EVERY));
+    }
+  }
 
   /** Runs it in a later turn of the event loop. */
   soon(act: () => void): void {

@@ -51,8 +51,14 @@ export type ThreadTask =
       /** Progress goes out here. */
       readonly progress: MessagePort;
     }
-  /** One query's instances on the hosts that this thread carries; over when the last of them is. */
-  | { readonly kind: "runFragments"; readonly query: QueryOrder; readonly fragments: readonly FragmentOrder[] };
+  /** What one turn of the main thread has for this one; over when the last of the instances is. */
+  | { readonly kind: "runFragments"; readonly work: readonly ThreadWork[] };
+
+/** One query's instances on the hosts that a thread carries. */
+export interface ThreadWork {
+  readonly query: QueryOrder;
+  readonly fragments: readonly FragmentOrder[];
+}
 
 /** What the instances of one query have in common. */
 export interface QueryOrder {

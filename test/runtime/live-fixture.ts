@@ -60,7 +60,7 @@ export async function open(scenario: ReturnType<typeof small>): Promise<Told> {
   const events: RunEvent[] = [];
   const calls: RunEvent[] = [];
   bus.on("event", (e) => (e.kind === "controllerCall" ? calls : events).push(e));
-  const run = await openLiveRun(scenario, bus, { scratchBase: SCRATCH });
+  const run = await openLiveRun(scenario, bus, { scratchBase: SCRATCH, check: true });
   return { run, events, calls, count: (kind) => events.filter((e) => e.kind === kind).length };
 }
 

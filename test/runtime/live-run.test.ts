@@ -16,7 +16,7 @@ describe("the worked example", () => {
     { file: "dropped-statistics.yaml", atOnce: 2, queued: 50, fromQueue: 14, timedOut: 36, rejected: 8 },
   ])("$file: $atOnce at once, $fromQueue from the queue", async ({ file, ...expected }) => {
     // Slower than the example: what other processes of the machine do meanwhile must not move a wave.
-    const scenario = { ...readScenario(join(EXAMPLES, file)), scale: { time: 8, memory: 1024 } };
+    const scenario = { ...readScenario(join(EXAMPLES, file)), scale: { time: 3, memory: 1024 } };
     const { count, events, report } = await runOf(scenario);
     const admitted = events.filter((e) => e.kind === "admitted");
     expect({
@@ -45,6 +45,7 @@ describe("one query's life", () => {
     expect(events.at(-1)).toMatchObject({ state: "finished", peak: 512 * 1024 * 1024, error: null });
     const times = events.map((e) => e.at);
     expect(times).toEqual([...times].sort((a, b) => a - b));
+    expect(report.checks).toBeGreaterThan(0);
     expectClean(report);
   });
 
@@ -110,7 +111,8 @@ describe("the pages are real", () => {
     const report = await done;
     const touched = report.hosts.reduce((n, h) => n + h.arenaPeak, 0);
     expect(touched).toBe(3 * 128 * 1024 * 1024);
-    expect(grown).toBeGreaterThan(0.95 * touched);
+    // Something else may have been given back in the meantime.
+    expect(grown).toBeGreaterThan(0.8 * touched);
     expectClean(report);
   });
 });

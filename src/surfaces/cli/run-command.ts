@@ -34,6 +34,8 @@ export interface RunOptions extends ColourChoice {
   readonly queryLog?: string;
   /** Where the run's scratch directory is made. */
   readonly scratch?: string;
+  /** Look at the hosts' books all the while. */
+  readonly check?: boolean;
 }
 
 /** Real milliseconds between two frames of the progress block. */
@@ -49,6 +51,7 @@ export function registerRun(program: Command, surroundings: Surroundings, exit: 
     .option("--no-records", "write no records")
     .option("--query-log <file>", "write the run as Impala's query log: CSV, or JSON lines by any other name")
     .option("--scratch <folder>", "where spilled pages go (default: the system's temporary folder)")
+    .option("--check", "look at every host's books all the while; the first thing that does not hold ends the run")
     .option("--json", "print one JSON document")
     .action(async (scenario: string, options: RunOptions, command: Command) => {
       const all = { ...options, ...command.optsWithGlobals<ColourChoice>() };
@@ -95,10 +98,11 @@ class LiveSession {
       current: () => this.#opened.pools,
       change: (fault: Parameters<ScenarioRun["changePools"]>[0]) => this.#opened.changePools(fault),
     };
-    const { scratch } = this.#options;
+    const { scratch, check } = this.#options;
     const watched = this.#queryLog?.watching(workload) ?? workload;
     const { run, done } = runLive(scenario, watched, pools, bus, {
       flags,
+      check: check === true,
       ...(scratch === undefined ? {} : { scratchBase: scratch }),
     });
     const stopWatching = this.#watch(run);
