@@ -24,7 +24,7 @@ async function build() {
   mkdirSync(dirname(join(root, target)), { recursive: true });
   const memory =
     "--importMemory --sharedMemory --initialMemory 1 --maximumMemory 65536 --memoryBase 0 --noExportMemory";
-  const flags = `-O3 --noAssert --runtime stub --enable threads --enable bulk-memory ${memory}`;
+  const flags = `${process.env.KERNEL_NAMES ? "--debug " : ""}-O3 --noAssert --runtime stub --enable threads --enable bulk-memory ${memory}`;
   const { error, stderr } = await asc.main([`${folder}/index.ts`, "--outFile", target, ...flags.split(" ")], {
     baseDir: root,
   });

@@ -24,6 +24,7 @@ import {
   levelSeeds,
   MAX_LEVEL,
   PartitionRecords,
+  SLOT_BYTES,
   SPILLED,
 } from "./partitions.ts";
 import { type Batch, type RowShape, type RowSource, VARIABLE_HEADER } from "./row-source.ts";
@@ -109,7 +110,7 @@ export class GroupingAggregation {
     this.#seeds = levelSeeds(ctx.workspace);
     this.#rows = ctx.workspace.take(4 * ctx.batchRows);
     this.#hashes = ctx.workspace.take(4 * ctx.batchRows);
-    this.#slots = ctx.workspace.take(4 * ctx.batchRows);
+    this.#slots = ctx.workspace.take(SLOT_BYTES);
   }
 
   /** The minimum reservation is the client's before this starts. */

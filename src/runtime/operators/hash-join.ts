@@ -29,6 +29,7 @@ import {
   levelSeeds,
   MAX_LEVEL,
   PartitionRecords,
+  SLOT_BYTES,
   SPILLED,
 } from "./partitions.ts";
 import { type Batch, type RowShape, type RowSource, VARIABLE_HEADER } from "./row-source.ts";
@@ -55,6 +56,7 @@ export interface JoinCounters {
   numHashTableBuildsSkipped: number;
   /** Child "Hash Table". */
   probes: number;
+  /** Steps beyond the first bucket while tables were built. */
   travel: number;
   hashCollisions: number;
   hashBuckets: number;
@@ -119,7 +121,7 @@ export class HashJoin {
     this.#seeds = levelSeeds(workspace);
     this.#rows = workspace.take(4 * ctx.batchRows);
     this.#hashes = workspace.take(4 * ctx.batchRows);
-    this.#slots = workspace.take(4 * ctx.batchRows);
+    this.#slots = workspace.take(SLOT_BYTES);
     this.#pairs = workspace.take(PAIRS * PAIR_BYTES);
     this.#control = workspace.take(64);
     this.#insertWork = workspace.take(INSERT_WORK);
@@ -447,8 +449,8 @@ export class HashJoin {
     const probe = this.#control >>> 2;
     const insert = this.#insertStats >>> 2;
     this.counters.probes = this.counters.probeRows + this.counters.buildRows;
-    this.counters.travel = words[probe + 2]! + words[insert]!;
-    this.counters.hashCollisions = words[probe + 3]! + words[insert + 1]!;
+    this.counters.travel = words[insert]!;
+    this.counters.hashCollisions = words[probe + 2]! + words[insert + 1]!;
   }
 }
 

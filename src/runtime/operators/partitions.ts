@@ -19,6 +19,9 @@ export const IN_MEMORY = 1;
 export const SPILLED = 2;
 type RecordState = typeof ABSENT | typeof IN_MEMORY | typeof SPILLED;
 
+/** Buckets of a slice of 256 rows, and a word (find() in kernels/assembly/partitions.ts). */
+export const SLOT_BYTES = 1024 + 64;
+
 const RECORD_BYTES = 64;
 const STATE = 0;
 const CURSOR = 4;

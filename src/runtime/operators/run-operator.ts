@@ -13,7 +13,7 @@ import { partitionedMinimum } from "../../core/memory/planned-memory.ts";
 import type { ReservationClient } from "../../core/memory/reservation-client.ts";
 import { MiB } from "../../core/units.ts";
 import type { FileGroup, ScratchCounters } from "../scratch/file-group.ts";
-import { type Compression, ScratchPageStore } from "../scratch/scratch-page-store.ts";
+import { type Compression, ScratchPageStore, type WriteBack } from "../scratch/scratch-page-store.ts";
 import { ChecksumSink, type Output } from "./checksum-sink.ts";
 import { ExternalSort } from "./external-sort.ts";
 import { GroupingAggregation } from "./grouping-aggregation.ts";
@@ -69,6 +69,8 @@ export interface OperatorRun {
   /** null: there is no file group (SCRATCH_LIMIT = 0), so nothing may be unpinned. */
   readonly scratch: FileGroup | null;
   readonly compression?: Compression;
+  /** Impala's eager write-back unless said. */
+  readonly writeBack?: WriteBack;
   readonly seed: number;
   readonly nodeId: number;
   /** O2: the failure an operator meets when it would have to spill. */
@@ -172,8 +174,9 @@ function poolClient(
   kernels: Kernels,
   workspace: Workspace,
 ): BufferPoolClient {
+  const { compression = "none", writeBack = "eager" } = run;
   const store =
-    run.scratch === null ? null : new ScratchPageStore(run.scratch, workspace.bytes, run.compression ?? "none");
+    run.scratch === null ? null : new ScratchPageStore(run.scratch, workspace.bytes, compression, writeBack);
   const { allocator, owner } = run;
   return new BufferPoolClient({ allocator, reservation, store, owner, checksum: kernels.pageSum });
 }

@@ -10,7 +10,7 @@ import { KiB, MiB } from "../../core/units.ts";
 import { groupBytesOf, kindOf } from "./grouping-aggregation.ts";
 import { HashTable, roomOf } from "./hash-table.ts";
 import type { OperatorContext } from "./operator-context.ts";
-import { FANOUT, IN_MEMORY, KEEP_ALL, levelSeeds, PartitionRecords } from "./partitions.ts";
+import { FANOUT, IN_MEMORY, KEEP_ALL, levelSeeds, PartitionRecords, SLOT_BYTES } from "./partitions.ts";
 import { type Batch, type RowShape, rowsPerBatch } from "./row-source.ts";
 import { RowStream, SetAside } from "./row-stream.ts";
 
@@ -88,7 +88,7 @@ export class StreamingAggregation {
     this.#seeds = levelSeeds(workspace);
     this.#rows = workspace.take(4 * ctx.batchRows);
     this.#hashes = workspace.take(4 * ctx.batchRows);
-    this.#slots = workspace.take(4 * ctx.batchRows);
+    this.#slots = workspace.take(SLOT_BYTES);
     this.#passedOn = workspace.take(this.#groupBytes * rowsPerBatch(ctx.batchRows, shape));
     this.#control = workspace.take(8);
   }

@@ -7,7 +7,7 @@
  * All of them are sums or maxima, so that the order of rows and the number of times a group was merged don't show.
  */
 import { copyRow, rowLength } from "./rows";
-import { IN_MEMORY, partitionOf, SPILLED, touch } from "./partitions";
+import { find, HASH_BITS, IN_MEMORY, partitionOf, SLICE } from "./partitions";
 
 /** Kinds of rows that come in: raw or groups, made of fixed or of variable rows. */
 const GROUPS: u32 = 1;
@@ -34,15 +34,27 @@ export function aggregate(
   passOn: u32,
   control: u32,
 ): u32 {
-  touch(hashes, start, n, partitions, slots);
+  let sliceStart = start;
+  let sliceEnd = start;
   for (let i = start; i < n; i++) {
+    if (i == sliceEnd) {
+      sliceStart = i;
+      sliceEnd = min(n, i + SLICE);
+      find(hashes, i, sliceEnd, partitions, slots);
+    }
     const hash = load<u32>(hashes + (i << 2));
     const row = load<u32>(rows + (i << 2));
     const part = partitionOf(partitions, hash);
     if (load<u32>(part) == IN_MEMORY) {
+      const key = load<u64>(row);
+      const near = load<u32>(slots + ((i - sliceStart) << 2));
+      if (near != 0 && load<u64>(load<u32>(near, 4)) == key) {
+        addTo(load<u32>(near, 4), row, kind, groupBytes);
+        continue;
+      }
+      // Not there when the slice was looked at: a row of this slice may have brought it since.
       const buckets = load<u32>(part, 16);
       const mask = load<u32>(part, 20);
-      const key = load<u64>(row);
       let pos = hash & mask;
       while (true) {
         const bucket = buckets + (pos << 3);
@@ -65,7 +77,7 @@ export function aggregate(
           }
           break;
         }
-        if (load<u32>(bucket) == hash && load<u64>(group) == key) {
+        if (((load<u32>(bucket) ^ hash) & HASH_BITS) == 0 && load<u64>(group) == key) {
           addTo(group, row, kind, groupBytes);
           break;
         }

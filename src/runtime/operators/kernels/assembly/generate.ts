@@ -18,16 +18,22 @@ const GIVEN: u32 = 4;
   return ((bits >> 40) * n + (((bits & 0xffffffffff) >> 8) * n >> 32)) >> 24;
 }
 
-/** A permutation of 0 .. n-1: four Feistel rounds on the next power of four, walked until it falls below n. */
-function permuted(x: u64, n: u64, seed: u64): u64 {
+/** Half the bits of the smallest power of four that is at least n. */
+function halfBitsFor(n: u64): u64 {
   let bits: u64 = 1;
   while (bits < 32 && <u64>1 << (bits << 1) < n) bits++;
+  return bits;
+}
+
+/** A permutation of 0 .. n-1: four Feistel rounds on that power of four, walked until it falls below n. */
+// @ts-ignore: decorator
+@inline function permuted(x: u64, n: u64, bits: u64, roundKey: u64): u64 {
   const mask = ((<u64>1) << bits) - 1;
   do {
     let left = x >> bits;
     let right = x & mask;
     for (let round: u64 = 0; round < 4; round++) {
-      const next = left ^ (mix(right ^ mix(seed + round)) & mask);
+      const next = left ^ ((((right ^ (roundKey >> (round << 3))) * 0x9e3779b97f4a7c15) >> 29) & mask);
       left = right;
       right = next;
     }
@@ -53,6 +59,8 @@ export function generate(batch: u32, n: u32, firstRowAt: u32, spec: u32): u32 {
   const stride = load<u32>(spec, 44);
   const keysAt = load<u32>(spec, 48);
   const first = load<u64>(firstRowAt);
+  const halfBits = halfBitsFor(total);
+  const roundKey = mix(seed);
   let row = batch;
   for (let i: u32 = 0; i < n; i++) {
     const number = first + i;
@@ -60,7 +68,7 @@ export function generate(batch: u32, n: u32, firstRowAt: u32, spec: u32): u32 {
     let key: u64;
     if (kind == UNIFORM) key = below(distinct, random);
     else if (kind == SORTED) key = number;
-    else if (kind == UNIQUE) key = permuted(number, total, seed);
+    else if (kind == UNIQUE) key = permuted(number, total, halfBits, roundKey);
     else if (kind == HOT) key = (random & 0xffffffff) < hot ? 0 : 1 + below(distinct, mix(random));
     else key = load<u64>(keysAt + (i << 3));
     store<u64>(row, key);

@@ -3,12 +3,12 @@
  * that partition's probe stream, rows of empty ones go nowhere.
  */
 import { copyRow, rowLength, rowSum } from "./rows";
-import { IN_MEMORY, partitionOf, SPILLED, touch } from "./partitions";
+import { find, findFrom, HAS_DUPLICATES, IN_MEMORY, partitionOf, SLICE, SPILLED } from "./partitions";
 
 /**
  * Rows [start, n). Pairs (probe row u32, build row u32) go to `out`, at most `capacity`.
  *
- * control: pairs u32 | next duplicate u32 (0: none) | travel u32 | collisions u32 | rows found u32
+ * control: pairs u32 | next duplicate u32 (0: none) | collisions u32 | rows found u32
  * Stops at a row whose probe page is full or whose pairs don't fit any more; `pairs` tells which: it is `capacity`
  * in the second case. A duplicate list is gone on with where it stopped.
  */
@@ -24,14 +24,19 @@ export function probe(
   capacity: u32,
   control: u32,
 ): u32 {
-  touch(hashes, start, n, partitions, slots);
   let pairs: u32 = 0;
   let duplicate = load<u32>(control, 4);
-  let travel = load<u32>(control, 8);
-  let collisions = load<u32>(control, 12);
-  let found = load<u32>(control, 16);
+  let collisions = load<u32>(control, 8);
+  let found = load<u32>(control, 12);
   let i = start;
+  let sliceStart = start;
+  let sliceEnd = start;
   for (; i < n; i++) {
+    if (i == sliceEnd) {
+      sliceStart = i;
+      sliceEnd = min(n, i + SLICE);
+      find(hashes, i, sliceEnd, partitions, slots);
+    }
     const hash = load<u32>(hashes + (i << 2));
     const row = load<u32>(rows + (i << 2));
     const part = partitionOf(partitions, hash);
@@ -39,27 +44,21 @@ export function probe(
     if (state == IN_MEMORY) {
       if (duplicate == 0) {
         if (pairs == capacity) break;
-        const buckets = load<u32>(part, 16);
-        const mask = load<u32>(part, 20);
         const key = load<u64>(row);
-        let pos = hash & mask;
-        while (true) {
-          const bucket = buckets + (pos << 3);
+        let bucket = load<u32>(slots + ((i - sliceStart) << 2));
+        while (bucket != 0) {
           const there = load<u32>(bucket, 4);
-          if (there == 0) break;
-          if (load<u32>(bucket) == hash) {
-            if (load<u64>(there) == key) {
-              store<u32>(out + (pairs << 3), row);
-              store<u32>(out + (pairs << 3), there, 4);
-              pairs++;
-              found++;
-              duplicate = load<u32>(load<u32>(part, 44) + (pos << 2));
-              break;
-            }
-            collisions++;
+          const pos = (bucket - load<u32>(part, 16)) >> 3;
+          if (load<u64>(there) == key) {
+            store<u32>(out + (pairs << 3), row);
+            store<u32>(out + (pairs << 3), there, 4);
+            pairs++;
+            found++;
+            if ((load<u32>(bucket) & HAS_DUPLICATES) != 0) duplicate = load<u32>(load<u32>(part, 44) + (pos << 2));
+            break;
           }
-          travel++;
-          pos = (pos + 1) & mask;
+          collisions++;
+          bucket = findFrom(hash, pos + 1, part);
         }
       }
       while (duplicate != 0 && pairs < capacity) {
@@ -80,9 +79,8 @@ export function probe(
   }
   store<u32>(control, pairs);
   store<u32>(control, duplicate, 4);
-  store<u32>(control, travel, 8);
-  store<u32>(control, collisions, 12);
-  store<u32>(control, found, 16);
+  store<u32>(control, collisions, 8);
+  store<u32>(control, found, 12);
   return i;
 }
 

@@ -5,6 +5,8 @@
  *
  *    0 state    ABSENT, IN_MEMORY or SPILLED        4 ptr  8 end  12 rows     cursor of the stream of built or grouped rows
  *   16 buckets  8 bytes each: hash u32 | row u32   20 mask  24 filled  28 room  (rows until the table must grow)
+ *               A join keeps 28 bits of the hash and in the highest bit whether the key has duplicates; what chooses the
+ *               partition is the same for all its rows.
  *   32 rawPtr  36 rawEnd  40 rawRows                cursor of the stream of raw rows (aggregation) or probe rows (join)
  *   44 links    4 bytes a bucket: head of the duplicates  48 nodePtr  52 nodeEnd
  *
@@ -16,6 +18,9 @@ import { copyRow, hashOf, rowLength } from "./rows";
 
 export const IN_MEMORY: u32 = 1;
 export const SPILLED: u32 = 2;
+
+export const HASH_BITS: u32 = 0x0fffffff;
+export const HAS_DUPLICATES: u32 = 0x80000000;
 
 // @ts-ignore: decorator
 @inline export function partitionOf(partitions: u32, hash: u32): u32 {
@@ -37,25 +42,60 @@ export function scatter(rows: u32, hashes: u32, start: u32, n: u32, stride: u32,
   return n;
 }
 
+/** Rows that are looked at together: what they touch is still near when it is used. */
+export const SLICE: u32 = 256;
+
 /**
- * Cache misses of a batch side by side instead of one after the other: looks at every row's bucket, then at the
- * row it names. Returns something that depends on all of it, so that no compiler leaves it out.
+ * Finds, for rows [start, end), the bucket that holds the row's hash: its address to `slots`, 0 when there is none or the
+ * partition has no table in memory.
+ *
+ * In two passes, so that cache misses stand side by side instead of one after the other: the first looks at every row's
+ * home bucket; the second, which finds the buckets near, goes on to the right one and looks at both ends of the row it
+ * names (a row of 24 bytes often lies in two lines). What they saw is stored, so that no compiler leaves it out.
  */
 // @ts-ignore: decorator
-@inline export function touch(hashes: u32, start: u32, n: u32, partitions: u32, slots: u32): void {
-  for (let i = start; i < n; i++) {
+@inline export function find(hashes: u32, start: u32, end: u32, partitions: u32, slots: u32): void {
+  let seen: u32 = 0;
+  for (let i = start; i < end; i++) {
     const hash = load<u32>(hashes + (i << 2));
     const part = partitionOf(partitions, hash);
-    let row: u32 = 0;
-    if (load<u32>(part) == IN_MEMORY) row = load<u32>(load<u32>(part, 16) + ((<u32>(hash & load<u32>(part, 20))) << 3), 4);
-    store<u32>(slots + (i << 2), row);
+    let bucket: u32 = 0;
+    if (load<u32>(part) == IN_MEMORY) {
+      bucket = load<u32>(part, 16) + ((hash & load<u32>(part, 20)) << 3);
+      seen ^= load<u32>(bucket);
+    }
+    store<u32>(slots + ((i - start) << 2), bucket);
   }
-  let seen: u32 = 0;
-  for (let i = start; i < n; i++) {
-    const row = load<u32>(slots + (i << 2));
-    if (row != 0) seen ^= load<u32>(row);
+  for (let i = start; i < end; i++) {
+    let bucket = load<u32>(slots + ((i - start) << 2));
+    if (bucket == 0) continue;
+    let row = load<u32>(bucket, 4);
+    const hash = load<u32>(hashes + (i << 2));
+    if (row == 0 || ((load<u32>(bucket) ^ hash) & HASH_BITS) != 0) {
+      const part = partitionOf(partitions, hash);
+      bucket = 0;
+      if (row != 0) bucket = findFrom(hash, (hash & load<u32>(part, 20)) + 1, part);
+      store<u32>(slots + ((i - start) << 2), bucket);
+      if (bucket == 0) continue;
+      row = load<u32>(bucket, 4);
+    }
+    seen ^= load<u32>(row) ^ load<u32>(row, 20);
   }
-  store<u32>(slots, seen);
+  store<u32>(slots + (SLICE << 2), seen);
+}
+
+/** The first bucket from `position` on with this hash; 0 when an empty one comes first. */
+// @ts-ignore: decorator
+@inline export function findFrom(hash: u32, position: u32, part: u32): u32 {
+  const buckets = load<u32>(part, 16);
+  const mask = load<u32>(part, 20);
+  let pos = position & mask;
+  while (true) {
+    const bucket = buckets + (pos << 3);
+    if (load<u32>(bucket, 4) == 0) return 0;
+    if (((load<u32>(bucket) ^ hash) & HASH_BITS) == 0) return bucket;
+    pos = (pos + 1) & mask;
+  }
 }
 
 /** All buckets of a table into one twice (or more) as large. */
@@ -109,7 +149,8 @@ export function insertRows(at: u32, end: u32, stride: u32, seedAt: u32, keep: u3
           store<u32>(part, load<u32>(part, 24) + 1, 24);
           break;
         }
-        if (load<u32>(bucket) == hash) {
+        const stored = load<u32>(bucket);
+        if (((stored ^ hash) & HASH_BITS) == 0) {
           if (load<u64>(there) == key) {
             const node = load<u32>(part, 48);
             if (node + 16 > load<u32>(part, 52)) {
@@ -121,6 +162,7 @@ export function insertRows(at: u32, end: u32, stride: u32, seedAt: u32, keep: u3
             store<u32>(node, load<u32>(links + (pos << 2)), 4);
             store<u32>(links + (pos << 2), node);
             store<u32>(part, node + 16, 48);
+            store<u32>(bucket, stored | HAS_DUPLICATES);
             break;
           }
           collisions++;

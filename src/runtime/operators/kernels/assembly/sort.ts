@@ -55,6 +55,47 @@ export function sortRun(run: u32, rows: u32): void {
   return load<u32>(table + (index << 2));
 }
 
+/** What a pass over a range's keys finds out: in which bits they differ, and whether they are in order already. */
+let first: u64 = 0;
+let differing: u64 = 0;
+let inOrder: bool = true;
+let previous: u64 = 0;
+let previousNumber: u64 = 0;
+
+// Passes over a range go page by page through functions of their own: a function that is called often is soon compiled
+// at its best, while one long call would stay as it began.
+
+function startLooking(row: u32, word: u32): void {
+  first = keyAt(row, word);
+  differing = 0;
+  inOrder = true;
+  previous = first;
+  previousNumber = 0;
+}
+
+function look(row: u32, n: u32, word: u32): void {
+  let bits = differing;
+  let ordered = inOrder;
+  let last = previous;
+  let lastNumber = previousNumber;
+  const start = first;
+  const byNumber = hasNumber && word == 0;
+  for (let i: u32 = 0; i < n; i++, row += stride) {
+    const key = keyAt(row, word);
+    bits |= key ^ start;
+    if (ordered) {
+      const number = byNumber ? load<u64>(row, 8) : 0;
+      ordered = key > last || (key == last && number >= lastNumber);
+      last = key;
+      lastNumber = number;
+    }
+  }
+  differing = bits;
+  inOrder = ordered;
+  previous = last;
+  previousNumber = lastNumber;
+}
+
 /** Rows [low, high), whose words before `word` are all equal. */
 function sortRange(low: u32, high: u32, word: u32, level: u32): void {
   const n = high - low;
@@ -65,31 +106,12 @@ function sortRange(low: u32, high: u32, word: u32, level: u32): void {
   }
   let page = low / rowsPerPage;
   let inPage = low - page * rowsPerPage;
-  let row = pageOf(page) + inPage * stride;
-  const first = keyAt(row, word);
-  let differing: u64 = 0;
-  let inOrder = true;
-  let previous = first;
-  let previousNumber: u64 = 0;
-  for (let left = n; left > 0; ) {
-    let here = min(left, rowsPerPage - inPage);
+  startLooking(pageOf(page) + inPage * stride, word);
+  for (let left = n; left > 0; page++) {
+    const here = min(left, rowsPerPage - inPage);
+    look(pageOf(page) + inPage * stride, here, word);
     left -= here;
-    for (; here > 0; here--) {
-      const key = keyAt(row, word);
-      differing |= key ^ first;
-      if (inOrder) {
-        const number = hasNumber && word == 0 ? load<u64>(row, 8) : 0;
-        inOrder = key > previous || (key == previous && number >= previousNumber);
-        previous = key;
-        previousNumber = number;
-      }
-      row += stride;
-    }
-    if (left > 0) {
-      page++;
-      inPage = 0;
-      row = pageOf(page);
-    }
+    inPage = 0;
   }
   if (inOrder) return;
   if (differing == 0) {
@@ -108,25 +130,23 @@ function sortRange(low: u32, high: u32, word: u32, level: u32): void {
   }
 }
 
+function countDigits(row: u32, n: u32, word: u32, shift: u64, counts: u32): void {
+  for (let i: u32 = 0; i < n; i++, row += stride) {
+    const at = counts + (<u32>((keyAt(row, word) >> shift) & 255) << 2);
+    store<u32>(at, load<u32>(at) + 1);
+  }
+}
+
 /** Rows [low, low + n) into parts by `(key >> shift) & 255`, in place; each part's size stays at `counts`. */
 function deal(low: u32, n: u32, word: u32, shift: u64, counts: u32): void {
   memory.fill(counts, 0, PARTS * 4);
   let page = low / rowsPerPage;
   let inPage = low - page * rowsPerPage;
-  let row = pageOf(page) + inPage * stride;
-  for (let left = n; left > 0; ) {
-    let here = min(left, rowsPerPage - inPage);
+  for (let left = n; left > 0; page++) {
+    const here = min(left, rowsPerPage - inPage);
+    countDigits(pageOf(page) + inPage * stride, here, word, shift, counts);
     left -= here;
-    for (; here > 0; here--) {
-      const at = counts + (<u32>((keyAt(row, word) >> shift) & 255) << 2);
-      store<u32>(at, load<u32>(at) + 1);
-      row += stride;
-    }
-    if (left > 0) {
-      page++;
-      inPage = 0;
-      row = pageOf(page);
-    }
+    inPage = 0;
   }
   // Cursor: address u32 | end of the rows in its page u32 | page u32 | rows still to be placed u32
   const cursors = counts + PARTS * 4;
@@ -142,8 +162,11 @@ function deal(low: u32, n: u32, word: u32, shift: u64, counts: u32): void {
     store<u32>(cursor, count, 12);
     start += count;
   }
-  if (stride == 24) deal24(word, shift, cursors);
-  else dealAny(word, shift, cursors);
+  for (let part: u32 = 0; part < PARTS; part++) {
+    const own = cursors + (part << 4);
+    if (stride == 24) while (load<u32>(own, 12) > 0) deal24(part, word, shift, cursors);
+    else while (load<u32>(own, 12) > 0) dealAny(part, word, shift, cursors);
+  }
 }
 
 // @ts-ignore: decorator
@@ -162,107 +185,98 @@ function deal(low: u32, n: u32, word: u32, shift: u64, counts: u32): void {
   store<u32>(cursor, address);
 }
 
-function deal24(word: u32, shift: u64, cursors: u32): void {
+/** Rows placed in one call, about. */
+const STINT: u32 = 65536;
+
+/** Fills the part's places with its own rows, each pushed-out row carried on to where it belongs. */
+function deal24(part: u32, word: u32, shift: u64, cursors: u32): void {
+  const own = cursors + (part << 4);
   let seen: u32 = 0;
-  for (let part: u32 = 0; part < PARTS; part++) {
-    const own = cursors + (<u32>part << 4);
-    while (load<u32>(own, 12) > 0) {
-      const home = load<u32>(own);
-      let a = load<u64>(home);
-      let b = load<u64>(home, 8);
-      let c = load<u64>(home, 16);
-      while (true) {
-        const key = word == 0 ? a ^ SIGN : b;
-        const target = <u32>((key >> shift) & 255);
-        if (target == part) break;
-        const cursor = cursors + (<u32>target << 4);
-        const to = load<u32>(cursor);
-        const nextA = load<u64>(to);
-        const nextB = load<u64>(to, 8);
-        const nextC = load<u64>(to, 16);
-        store<u64>(to, a);
-        store<u64>(to, b, 8);
-        store<u64>(to, c, 16);
-        a = nextA;
-        b = nextB;
-        c = nextC;
-        // The next line of this part's stream, asked for long before it is needed.
-        seen ^= load<u32>(to, 192);
-        advance(cursor, to);
-      }
-      store<u64>(home, a);
-      store<u64>(home, b, 8);
-      store<u64>(home, c, 16);
-      advance(own, home);
+  for (let left = STINT; left > 0 && load<u32>(own, 12) > 0; left--) {
+    const home = load<u32>(own);
+    let a = load<u64>(home);
+    let b = load<u64>(home, 8);
+    let c = load<u64>(home, 16);
+    while (true) {
+      const key = word == 0 ? a ^ SIGN : b;
+      const target = <u32>((key >> shift) & 255);
+      if (target == part) break;
+      const cursor = cursors + (target << 4);
+      const to = load<u32>(cursor);
+      const nextA = load<u64>(to);
+      const nextB = load<u64>(to, 8);
+      const nextC = load<u64>(to, 16);
+      store<u64>(to, a);
+      store<u64>(to, b, 8);
+      store<u64>(to, c, 16);
+      a = nextA;
+      b = nextB;
+      c = nextC;
+      // The next line of this part's stream, asked for long before it is needed.
+      seen ^= load<u32>(to, 192);
+      advance(cursor, to);
+      if (left > 1) left--;
     }
+    store<u64>(home, a);
+    store<u64>(home, b, 8);
+    store<u64>(home, c, 16);
+    advance(own, home);
   }
   ahead ^= seen;
 }
 
-function dealAny(word: u32, shift: u64, cursors: u32): void {
-  // Two rows of scratch behind the work lists: the one in hand and the one it pushes out.
+/** The same for rows of any length, through two rows of scratch: the one in hand and the one it pushes out. */
+function dealAny(part: u32, word: u32, shift: u64, cursors: u32): void {
+  const own = cursors + (part << 4);
   let inHand: u32 = spare;
   let other: u32 = spare + stride;
-  for (let part: u32 = 0; part < PARTS; part++) {
-    const own = cursors + (<u32>part << 4);
-    while (load<u32>(own, 12) > 0) {
-      const home = load<u32>(own);
-      let target = <u32>((keyAt(home, word) >> shift) & 255);
-      if (target != part) {
-        copyRow(inHand, home, stride);
-        while (target != part) {
-          const cursor = cursors + (<u32>target << 4);
-          const to = load<u32>(cursor);
-          copyRow(other, to, stride);
-          copyRow(to, inHand, stride);
-          advance(cursor, to);
-          const swap = inHand;
-          inHand = other;
-          other = swap;
-          target = <u32>((keyAt(inHand, word) >> shift) & 255);
-        }
-        copyRow(home, inHand, stride);
+  for (let left = STINT; left > 0 && load<u32>(own, 12) > 0; left--) {
+    const home = load<u32>(own);
+    let target = <u32>((keyAt(home, word) >> shift) & 255);
+    if (target != part) {
+      copyRow(inHand, home, stride);
+      while (target != part) {
+        const cursor = cursors + (target << 4);
+        const to = load<u32>(cursor);
+        copyRow(other, to, stride);
+        copyRow(to, inHand, stride);
+        advance(cursor, to);
+        const swap = inHand;
+        inHand = other;
+        other = swap;
+        target = <u32>((keyAt(inHand, word) >> shift) & 255);
+        if (left > 1) left--;
       }
-      advance(own, home);
+      copyRow(home, inHand, stride);
     }
+    advance(own, home);
   }
 }
 
-/** At most `capacity` rows: entries (key u64 | address u32) are sorted, then the rows follow them. */
+/** Entries (key u64 | address u32) of rows next to each other; returns the end of the entries. */
+function listRows(row: u32, n: u32, word: u32, entry: u32): u32 {
+  for (let i: u32 = 0; i < n; i++, row += stride, entry += ENTRY) {
+    store<u64>(entry, keyAt(row, word));
+    store<u32>(entry, row, 8);
+  }
+  return entry;
+}
+
+/** At most `capacity` rows: entries are sorted, then the rows follow them. */
 function sortSmall(low: u32, n: u32, word: u32): void {
   const lowPage = low / rowsPerPage;
   const lowInPage = low - lowPage * rowsPerPage;
   let page = lowPage;
   let inPage = lowInPage;
-  let row = pageOf(page) + inPage * stride;
-  const first = keyAt(row, word);
-  let differing: u64 = 0;
-  let inOrder = true;
-  let previous = first;
-  let previousNumber: u64 = 0;
   let entry = listA;
-  for (let left = n; left > 0; ) {
-    let here = min(left, rowsPerPage - inPage);
+  startLooking(pageOf(page) + inPage * stride, word);
+  for (let left = n; left > 0; page++) {
+    const here = min(left, rowsPerPage - inPage);
+    const row = pageOf(page) + inPage * stride;
+    look(row, here, word);
+    entry = listRows(row, here, word, entry);
     left -= here;
-    for (; here > 0; here--) {
-      const key = keyAt(row, word);
-      differing |= key ^ first;
-      store<u64>(entry, key);
-      store<u32>(entry, <u32>row, 8);
-      if (inOrder) {
-        const number = hasNumber && word == 0 ? load<u64>(row, 8) : 0;
-        inOrder = key > previous || (key == previous && number >= previousNumber);
-        previous = key;
-        previousNumber = number;
-      }
-      entry += ENTRY;
-      row += stride;
-    }
-    if (left > 0) {
-      page++;
-      inPage = 0;
-      row = pageOf(page);
-    }
+    inPage = 0;
   }
   if (inOrder) return;
   const sorted = sortEntries(n, word, differing);
@@ -275,12 +289,11 @@ function sortSmall(low: u32, n: u32, word: u32): void {
   page = lowPage;
   inPage = lowInPage;
   let from = spare;
-  for (let left = n; left > 0; ) {
+  for (let left = n; left > 0; page++) {
     const here = min(left, rowsPerPage - inPage);
     memory.copy(pageOf(page) + inPage * stride, from, here * stride);
     from += here * stride;
     left -= here;
-    page++;
     inPage = 0;
   }
 }
