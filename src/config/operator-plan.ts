@@ -78,6 +78,7 @@ function distinctKeys({ rows, keys }: RowsSpec): number {
       return Math.min(keys.distinct + 1, rows);
     case "sorted":
     case "unique":
+    case "dealt":
       return rows;
   }
 }

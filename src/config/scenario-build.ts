@@ -426,7 +426,7 @@ function buildRows(input: RowsInput, path: Path, source: ScenarioSource): RowsSp
 
 function buildKeys(input: KeysInput, rows: number, path: Path, source: ScenarioSource): KeySpec {
   if (input === "uniform") return { kind: "uniform", distinct: rows };
-  if (input === "sorted" || input === "unique") return { kind: input };
+  if (input === "sorted" || input === "unique" || input === "dealt") return { kind: input };
   const { uniform, zipf, hot } = input;
   expectOne(Object.keys(input), ["uniform", "zipf", "hot"], path, source);
   if (uniform !== undefined) return { kind: "uniform", distinct: uniform.distinct };

@@ -175,7 +175,7 @@ const cluster = z
 
 const keys = z
   .union([
-    z.enum(["uniform", "sorted", "unique"]),
+    z.enum(["uniform", "sorted", "unique", "dealt"]),
     z.strictObject({
       uniform: z
         .strictObject({ distinct: count("Number of different keys.") })

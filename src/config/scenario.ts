@@ -164,6 +164,8 @@ export type KeySpec =
   | { readonly kind: "sorted" }
   /** 0, 1, 2, ... in a random order: each key once. */
   | { readonly kind: "unique" }
+  /** Each key once, row by row to the next of an operator's sixteen partitions: for numbers worked out on paper. */
+  | { readonly kind: "dealt" }
   /** One key has `share` of the rows, the rest are uniform over `distinct`. */
   | { readonly kind: "hot"; readonly share: number; readonly distinct: number };
 

@@ -89,11 +89,12 @@ export class PartitionRecords {
   }
 }
 
-/** Eight bytes with the hash seed of a level; unlike ones, so that a level splits what the one above left together. */
+export const levelSeed = (level: number): bigint => BigInt.asUintN(64, 0x5851f42d4c957f2dn * BigInt(level + 1));
+
+/** Eight bytes with the hash seed of each level; unlike ones, so that a level splits what the one above left together. */
 export function levelSeeds(workspace: Workspace): number {
   const address = workspace.take((MAX_LEVEL + 1) * 8);
-  for (let level = 0; level <= MAX_LEVEL; level++)
-    putU64(workspace.words, address + 8 * level, BigInt.asUintN(64, 0x5851f42d4c957f2dn * BigInt(level + 1)));
+  for (let level = 0; level <= MAX_LEVEL; level++) putU64(workspace.words, address + 8 * level, levelSeed(level));
   return address;
 }
 

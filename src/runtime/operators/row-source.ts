@@ -6,6 +6,7 @@
  */
 import type { KeySpec, RowsSpec } from "../../config/scenario.ts";
 import { type OperatorContext, putNumber, putU64 } from "./operator-context.ts";
+import { levelSeed } from "./partitions.ts";
 import { ZipfKeys } from "./zipf-keys.ts";
 
 export const KEY_BYTES = 8;
@@ -32,7 +33,7 @@ export interface Batch {
 }
 
 const BATCH_BYTES = 256 * 1024;
-const KIND: Readonly<Record<KeySpec["kind"], number>> = { uniform: 0, sorted: 1, unique: 2, hot: 3, zipf: 4 };
+const KIND: Readonly<Record<KeySpec["kind"], number>> = { uniform: 0, sorted: 1, unique: 2, hot: 3, zipf: 4, dealt: 5 };
 
 /** Long rows come in smaller batches. */
 export const rowsPerBatch = (batchRows: number, shape: RowShape): number =>
@@ -87,6 +88,7 @@ export class RowSource {
     putNumber(words, this.#spec + 8, distinct);
     putNumber(words, this.#spec + 16, hotShare);
     putNumber(words, this.#spec + 24, rows.rows);
+    putU64(words, this.#spec + 56, levelSeed(0));
     words.set([KIND[keys.kind], width.min, width.max, this.shape.stride, this.#keys], (this.#spec + 32) >>> 2);
   }
 }

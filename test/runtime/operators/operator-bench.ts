@@ -98,6 +98,7 @@ export class TestHost {
       return client;
     });
     isClaimed = true;
+    this.clients = clients;
     const scratch = new FileGroup({
       books: this.books,
       slot: o.slot ?? 0,
@@ -119,6 +120,7 @@ export class TestHost {
       seed,
       nodeId: 1,
       spillingForbidden: o.spillingForbidden ?? null,
+      ...(o.writeBack === undefined ? {} : { writeBack: o.writeBack }),
       ...(o.batchRows === undefined ? {} : { batchRows: o.batchRows }),
       ...(o.note === undefined ? {} : { note: o.note }),
     };
@@ -132,6 +134,9 @@ export class TestHost {
     }
   }
 
+  /** The running operator's reservations. */
+  clients: readonly LocalReservation[] = [];
+  /** Most that each client of the last operator had reserved. */
   peak: readonly number[] = [];
 
   run(spec: OperatorSpec, o: RunOptions = {}): OperatorOutcome {
@@ -157,6 +162,7 @@ export interface RunOptions {
   readonly scratchLimit?: number;
   readonly noScratch?: boolean;
   readonly compression?: "none" | "deflate";
+  readonly writeBack?: "eager" | "whenNeeded";
   readonly spillingForbidden?: Failure;
   readonly batchRows?: number;
   readonly cancelAfter?: number;

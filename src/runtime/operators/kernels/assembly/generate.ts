@@ -2,14 +2,14 @@
  * Seeded rows (issue 4.4): each row is a function of seed and row number, so batches of any size give the same
  * rows and a test can ask for any part of them again.
  */
-import { mix, VARIABLE_HEADER } from "./rows";
+import { hashOf, mix, VARIABLE_HEADER } from "./rows";
 
 const UNIFORM: u32 = 0;
 const SORTED: u32 = 1;
 const UNIQUE: u32 = 2;
 const HOT: u32 = 3;
-/** Keys were put at `keysAt` by the caller. */
-const GIVEN: u32 = 4;
+/** 4: keys were put at `keysAt` by the caller. */
+const DEALT: u32 = 5;
 
 /** x in [0, n), each equally likely, from 64 random bits. */
 // @ts-ignore: decorator
@@ -42,11 +42,18 @@ function halfBitsFor(n: u64): u64 {
   return x;
 }
 
+/** The first key of the row's own 4096 that the hash puts into partition row mod 16. */
+function dealt(row: u64, seed: u64): u64 {
+  let key = row << 12;
+  while (<u64>(hashOf(key, seed) >> 28) != (row & 15)) key++;
+  return key;
+}
+
 /**
  * Writes n rows from `firstRow` on (row number at `firstRowAt`, u64) and returns the end of the batch.
  *
  * parameters at `spec`: seed u64 | distinct u64 | hot share of 2^32 u64 | total rows u64 | kind u32 | width min u32 |
- * width max u32 | stride u32 (0: variable) | keysAt u32
+ * width max u32 | stride u32 (0: variable) | keysAt u32 | (pad) | hash seed of level 0 u64
  */
 export function generate(batch: u32, n: u32, firstRowAt: u32, spec: u32): u32 {
   const seed = load<u64>(spec);
@@ -70,6 +77,7 @@ export function generate(batch: u32, n: u32, firstRowAt: u32, spec: u32): u32 {
     else if (kind == SORTED) key = number;
     else if (kind == UNIQUE) key = permuted(number, total, halfBits, roundKey);
     else if (kind == HOT) key = (random & 0xffffffff) < hot ? 0 : 1 + below(distinct, mix(random));
+    else if (kind == DEALT) key = dealt(number, load<u64>(spec, 56));
     else key = load<u64>(keysAt + (i << 3));
     store<u64>(row, key);
     if (stride != 0) {
