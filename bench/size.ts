@@ -92,6 +92,8 @@ const problem: SizeProblem = {
   days,
   sigma: 0.3,
   memoryLag: 50,
+  observedConcurrency: null,
+  remarks: [],
 };
 const threads = new SizeThreads(problem, THREADS);
 const candidates = grid();

@@ -17,7 +17,7 @@ import { DEFAULT_ADMISSION_OPTIONS, type FragmentShape, type RequestShape } from
 import type { BackendDescriptor } from "../core/cluster/backend.ts";
 import { philoxFor, uniformOf } from "../core/random.ts";
 import type { Bytes, Instant, Millis } from "../core/units.ts";
-import { DEFAULT_DEMAND, demandOf, drawsOf } from "./query-log/demand.ts";
+import { DEFAULT_DEMAND, type DemandOptions, demandOf, drawsOf } from "./query-log/demand.ts";
 import type { HoldRule } from "./query-log/holds.ts";
 import { headOf } from "./query-log/lines.ts";
 import { readQueryLog } from "./query-log/read-query-log.ts";
@@ -25,8 +25,11 @@ import { TRACE_FORMAT, TRACE_VERSION, type TracedRequest, type TraceHeader } fro
 
 type TraceArrival = Extract<Arrival, { readonly kind: "trace" }>;
 
+/** Reads one trace; who wants to look at what is read, or to read it another way, gives his own. */
+export type ReadTrace = (file: string, hold: HoldRule) => Promise<Trace>;
+
 /** The scenario with every trace read; the same object when there is none. Throws ConfigError. */
-export async function withTraces(scenario: Scenario): Promise<Scenario> {
+export async function withTraces(scenario: Scenario, read: ReadTrace = readTrace): Promise<Scenario> {
   if (!scenario.arrivals.some((a) => a.kind === "trace")) return scenario;
   const classes = new TraceClasses(scenario);
   const arrivals: Arrival[] = [];
@@ -35,7 +38,7 @@ export async function withTraces(scenario: Scenario): Promise<Scenario> {
     else
       arrivals.push({
         ...a,
-        rows: rowsOf(scaled((await readTrace(a.file, a.hold)).requests, a, scenario.seed), classes),
+        rows: rowsOf(scaled((await read(a.file, a.hold)).requests, a, scenario.seed), classes),
       });
   }
   return { ...scenario, arrivals, queries: classes.finish() };
@@ -48,10 +51,10 @@ export interface Trace {
 }
 
 /** A trace file, or a log of any form with the defaults of `import`. */
-export async function readTrace(file: string, hold: HoldRule): Promise<Trace> {
+export async function readTrace(file: string, hold: HoldRule, donor: DemandOptions["donor"] = "draw"): Promise<Trace> {
   if (isTraceFile(file)) return readTraceFile(file);
   const log = await readQueryLog(file);
-  const demand = demandOf(log, { ...DEFAULT_DEMAND, draw: drawsOf(1), hold });
+  const demand = demandOf(log, { ...DEFAULT_DEMAND, draw: drawsOf(1), hold, donor });
   if (demand.requests.length === 0)
     throw new ConfigError(
       { file, line: null },

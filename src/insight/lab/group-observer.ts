@@ -1,8 +1,9 @@
 /**
  * Waits and losses of small and large queries apart, whatever pools they went through.
  */
-import type { FinishState } from "../../core/events.ts";
-import type { NameKind, QueryFacts, RunObserver } from "../../core/run-observer.ts";
+import type { AdmissionPath, FinishState } from "../../core/events.ts";
+import type { NameKind, QueryFacts } from "../../core/run-observer.ts";
+import { SilentObserver } from "../silent-observer.ts";
 import { quantileOfBuckets, WAIT_BUCKETS, waitBucket } from "../size/outcome.ts";
 
 export interface GroupFigures {
@@ -44,7 +45,7 @@ class Group {
   }
 }
 
-export class GroupObserver implements RunObserver {
+export class GroupObserver extends SilentObserver {
   private readonly pools: readonly string[];
   private readonly isLarge: (queryId: string) => boolean;
   private readonly own: boolean[] = [];
@@ -57,6 +58,7 @@ export class GroupObserver implements RunObserver {
   private from = -1;
 
   constructor(pools: readonly string[], isLarge: (queryId: string) => boolean) {
+    super();
     this.pools = pools;
     this.isLarge = isLarge;
   }
@@ -71,61 +73,45 @@ export class GroupObserver implements RunObserver {
     };
   }
 
-  named(kind: NameKind, index: number, name: string): void {
+  override named(kind: NameKind, index: number, name: string): void {
     if (kind === "pool") this.own[index] = this.pools.includes(name);
   }
 
-  submitted(at: number, q: QueryFacts): void {
+  override submitted(at: number, q: QueryFacts): void {
     if (this.own[q.pool] !== true) return;
     if (this.from < 0) this.from = at;
     this.all.submitted++;
     this.groupOf(q).submitted++;
   }
 
-  admitted(at: number, q: QueryFacts, _path: unknown, _waited: number, cluster: number): void {
+  override admitted(at: number, q: QueryFacts, _path: AdmissionPath, _waited: number, cluster: number): void {
     if (this.own[q.pool] !== true) return;
     this.all.wait(at - q.intended);
     this.groupOf(q).wait(at - q.intended);
     this.changeMemory(at, cluster);
   }
 
-  rejected(_at: number, q: QueryFacts): void {
+  override rejected(_at: number, q: QueryFacts): void {
     this.lose(q);
   }
 
-  timedOut(_at: number, q: QueryFacts): void {
+  override timedOut(_at: number, q: QueryFacts): void {
     this.lose(q);
   }
 
-  cancelled(_at: number, q: QueryFacts): void {
+  override cancelled(_at: number, q: QueryFacts): void {
     this.lose(q);
   }
 
-  memoryReleased(at: number, q: QueryFacts, bytes: number): void {
+  override memoryReleased(at: number, q: QueryFacts, bytes: number): void {
     if (this.own[q.pool] === true) this.changeMemory(at, -bytes);
   }
 
-  released(_at: number, q: QueryFacts, state: FinishState): void {
+  override released(_at: number, q: QueryFacts, state: FinishState): void {
     if (state === "failed") this.lose(q);
   }
 
-  unresolved(): void {
-    // No pool, so none of these.
-  }
-
-  queued(): void {
-    // Waits are counted when they end.
-  }
-
-  headWaits(): void {
-    // As above.
-  }
-
-  spilled(): void {
-    // Not compared here.
-  }
-
-  ended(at: number): void {
+  override ended(at: number): void {
     this.changeMemory(at, 0);
   }
 

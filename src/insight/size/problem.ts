@@ -27,6 +27,10 @@ export interface SizeProblem {
   readonly sigma: number;
   /** For the pool model: from a release until its memory counts as free. */
   readonly memoryLag: number;
+  /** Recorded traffic: most queries of the pool that ever ran at once; null: drawn traffic. */
+  readonly observedConcurrency: number | null;
+  /** What was done to the traffic so that settings can be compared on it, in words. */
+  readonly remarks: readonly string[];
 }
 
 export type Engine = "model" | "rules";
@@ -42,10 +46,12 @@ export interface Job {
   readonly ease?: "slots" | "executors";
   /** Say also what the waiting was due to; only by the rules. */
   readonly binding?: true;
+  /** Another price of spilling than the problem's: what rests on it is shown for its half and its double. */
+  readonly sigma?: number;
 }
 
 export const jobKey = (j: Job): string =>
-  `${j.engine} ${j.day} ${j.from}-${j.to} ${j.ease ?? "-"} ${j.binding ? "b" : "-"} ${keyOf(j.setting)}`;
+  `${j.engine} ${j.day} ${j.from}-${j.to} ${j.ease ?? "-"} ${j.binding ? "b" : "-"} ${j.sigma ?? "-"} ${keyOf(j.setting)}`;
 
 /** Somebody who runs jobs: this thread, a pool of them, or a file of outcomes of other machines. */
 export type Evaluate = (jobs: readonly Job[]) => Promise<readonly Outcome[]>;
@@ -77,7 +83,8 @@ export class Evaluator {
   }
 
   private byRules(job: Job): Outcome {
-    const { flags, pool, days, sigma } = this.problem;
+    const { flags, pool, days } = this.problem;
+    const sigma = job.sigma ?? this.problem.sigma;
     const scenario = easedScenario(this.problem.scenario, job.ease);
     const needs = this.needs(job.day);
     const problem = {

@@ -13,6 +13,7 @@ import type { PoolConfig } from "../../core/pool-config.ts";
 import type { NameKind, QueryFacts, RunObserver } from "../../core/run-observer.ts";
 import { simulate } from "../../sim/simulate.ts";
 import { type RecordedRequests, RecordedWorkload } from "../../workload/recorded-requests.ts";
+import { SilentObserver } from "../silent-observer.ts";
 import type { KindNeed, NeedBook } from "./needs.ts";
 import { type Outcome, quantileOfBuckets, WAIT_BUCKETS, waitBucket } from "./outcome.ts";
 import { spillFactor } from "./pool-model.ts";
@@ -96,7 +97,7 @@ function someSpill({ requests, pool }: RulesProblem, needs: readonly KindNeed[])
 }
 
 /** Folds the numbers of an outcome over the queries of some pools. */
-export class OutcomeObserver implements RunObserver {
+export class OutcomeObserver extends SilentObserver {
   private readonly names: readonly string[];
   private readonly spills: ((queryId: string) => boolean) | null;
   private spilledCount = 0;
@@ -124,36 +125,29 @@ export class OutcomeObserver implements RunObserver {
 
   /** `spills` says of a recorded request whether it does under this setting; null: none can. */
   constructor(pools: readonly string[], spills: ((queryId: string) => boolean) | null) {
+    super();
     this.names = pools;
     this.spills = spills;
   }
 
-  named(kind: NameKind, index: number, name: string): void {
+  override named(kind: NameKind, index: number, name: string): void {
     if (kind === "pool") this.own[index] = this.names.includes(name);
     else if (kind === "class") this.classNames[index] = name;
   }
 
-  submitted(_at: number, q: QueryFacts): void {
+  override submitted(_at: number, q: QueryFacts): void {
     if (this.own[q.pool] !== true) return;
     this.submittedCount++;
     this.submittedByClass[q.queryClass] = (this.submittedByClass[q.queryClass] ?? 0) + 1;
   }
 
-  unresolved(): void {
-    // No pool, so none of ours.
-  }
-
-  queued(_at: number, q: QueryFacts, _reason: QueueReason): void {
+  override queued(_at: number, q: QueryFacts, _reason: QueueReason): void {
     if (this.own[q.pool] !== true) return;
     this.queue++;
     if (this.queue > this.peakQueued) this.peakQueued = this.queue;
   }
 
-  headWaits(): void {
-    // Why is told by the summary of the chosen settings.
-  }
-
-  admitted(at: number, q: QueryFacts, path: AdmissionPath, _waited: number, cluster: number): void {
+  override admitted(at: number, q: QueryFacts, path: AdmissionPath, _waited: number, cluster: number): void {
     if (this.own[q.pool] !== true) return;
     if (path === "fromQueue") this.queue--;
     const wait = at - q.intended;
@@ -174,37 +168,33 @@ export class OutcomeObserver implements RunObserver {
     this.changeMemory(at, cluster);
   }
 
-  rejected(_at: number, q: QueryFacts, _reason: RejectReason, _waited: number, fromQueue: boolean): void {
+  override rejected(_at: number, q: QueryFacts, _reason: RejectReason, _waited: number, fromQueue: boolean): void {
     if (this.own[q.pool] !== true) return;
     this.rejectedCount++;
     if (fromQueue) this.queue--;
   }
 
-  timedOut(_at: number, q: QueryFacts): void {
+  override timedOut(_at: number, q: QueryFacts): void {
     if (this.own[q.pool] !== true) return;
     this.timedOutCount++;
     this.queue--;
   }
 
-  cancelled(_at: number, q: QueryFacts, _waited: number, wasQueued: boolean): void {
+  override cancelled(_at: number, q: QueryFacts, _waited: number, wasQueued: boolean): void {
     if (this.own[q.pool] === true && wasQueued) this.queue--;
   }
 
-  spilled(): void {
-    // Whether a query spills follows from its peak and its limit; the simulator is given peaks that fit.
-  }
-
-  memoryReleased(at: number, q: QueryFacts, bytes: number): void {
+  override memoryReleased(at: number, q: QueryFacts, bytes: number): void {
     if (this.own[q.pool] === true) this.changeMemory(at, -bytes);
   }
 
-  released(_at: number, q: QueryFacts, state: FinishState): void {
+  override released(_at: number, q: QueryFacts, state: FinishState): void {
     if (this.own[q.pool] !== true) return;
     this.running--;
     if (state === "failed") this.failedCount++;
   }
 
-  ended(at: number): void {
+  override ended(at: number): void {
     this.changeMemory(at, 0);
     this.end = at;
   }

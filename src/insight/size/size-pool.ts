@@ -4,11 +4,11 @@
  * Who runs the jobs is the caller's business (`Evaluate`): this thread, a pool of threads, outcomes of other
  * machines. Everything here is a function of their outcomes.
  */
-import type { EliminationOptions } from "./elimination.ts";
+import type { EliminationOptions, Finalist } from "./elimination.ts";
 import { DEFAULT_OPTIONS, eliminate, type Goal } from "./elimination.ts";
 import { type AskedValues, candidatesOf } from "./grid.ts";
 import { type BindingShare, lossOf, type Outcome, spillShareOf } from "./outcome.ts";
-import { canAddExecutor, type Evaluate, Evaluator, type Job, type SizeProblem } from "./problem.ts";
+import { canAddExecutor, type Evaluate, Evaluator, type Job, jobKey, type SizeProblem } from "./problem.ts";
 import { medianNeed } from "./saturation.ts";
 import { screenedOut } from "./screening.ts";
 import { configUnder, keyOf, type Setting, settingOf } from "./setting.ts";
@@ -102,7 +102,10 @@ export async function sizePool(
       ? []
       : await reliefOf("chosen", chosen, worst, problem, step, cached)),
   ];
+  const sigmas = await sigmasOf([elimination.now, ...elimination.finalists], problem, cached);
   return sizeReport({
+    sigmas,
+    observedConcurrency: problem.observedConcurrency,
     pool: problem.pool,
     goal,
     elimination,
@@ -115,17 +118,15 @@ export async function sizePool(
 /** Outcomes once known are not run again: today's setting serves goal, days and relief. */
 function withMemory(evaluate: Evaluate): Evaluate {
   const known = new Map<string, Outcome>();
-  const keyed = (j: Job): string =>
-    JSON.stringify([j.engine, j.day, j.from, j.to, j.ease, j.binding, keyOf(j.setting)]);
   return async (jobs) => {
-    const missing = [...new Map(jobs.map((j) => [keyed(j), j])).values()].filter((j) => !known.has(keyed(j)));
+    const missing = [...new Map(jobs.map((j) => [jobKey(j), j])).values()].filter((j) => !known.has(jobKey(j)));
     if (missing.length > 0) {
       const done = await evaluate(missing);
       missing.forEach((j, i) => {
-        known.set(keyed(j), done[i]!);
+        known.set(jobKey(j), done[i]!);
       });
     }
-    return jobs.map((j) => known.get(keyed(j))!);
+    return jobs.map((j) => known.get(jobKey(j))!);
   };
 }
 
@@ -160,6 +161,29 @@ async function bindingsOf(
   );
   const outcomes = await evaluate(jobs);
   return new Map(settings.map((s, i) => [keyOf(s), outcomes[i]!.binding ?? []]));
+}
+
+/** What rests on the price of spilling, for half of it and twice: nobody has measured it on this cluster. */
+async function sigmasOf(
+  known: readonly Finalist[],
+  problem: SizeProblem,
+  evaluate: Evaluate,
+): Promise<ReadonlyMap<string, { half: number | null; double: number | null }>> {
+  const spilling = known.filter((f) => f.outcomes[0] !== undefined && spillShareOf(f.outcomes[0]) > 0);
+  const to = problem.days[0]!.count;
+  const jobs = spilling.flatMap((f) =>
+    [problem.sigma / 2, problem.sigma * 2].map(
+      (sigma): Job => ({ engine: "rules", day: 0, from: 0, to, setting: f.setting, sigma }),
+    ),
+  );
+  const outcomes = await evaluate(jobs);
+  const finite = (n: number): number | null => (Number.isFinite(n) ? n : null);
+  return new Map(
+    spilling.map((f, i) => [
+      keyOf(f.setting),
+      { half: finite(outcomes[2 * i]!.p95), double: finite(outcomes[2 * i + 1]!.p95) },
+    ]),
+  );
 }
 
 async function reliefOf(
@@ -229,6 +253,7 @@ function assumptionsOf(problem: SizeProblem, shown: readonly Setting[], worst: W
       : `${problem.days.length} simulated days`,
     `binding and relief are those of the busiest part (${worst.name})`,
     ...(usesSigma ? [`a query that spills takes 1 + ${problem.sigma} (peak / limit - 1) times as long`] : []),
+    ...problem.remarks,
     ...(many ? ["several controllers: over-admission is in the numbers"] : []),
   ];
 }

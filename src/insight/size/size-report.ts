@@ -31,6 +31,10 @@ export interface SizeRow {
   /** Paired difference of the p95 to today's setting. */
   readonly against: Interval | null;
   readonly meetsGoal: boolean;
+  /** Where queries spill: the p95 if spilling costs half as much, and twice. First day. */
+  readonly p95ForSigma: { readonly half: number | null; readonly double: number | null } | null;
+  /** More ran at once than 1.25 times what was ever seen: holds may not be what they were. */
+  readonly isExtrapolated: boolean;
 }
 
 /** One limit eased by a step, the same arrivals. */
@@ -70,8 +74,12 @@ export interface ReportParts {
   readonly elimination: Elimination;
   readonly bindings: ReadonlyMap<string, readonly BindingShare[]>;
   readonly relief: readonly Relief[];
+  readonly sigmas: ReadonlyMap<string, { readonly half: number | null; readonly double: number | null }>;
+  readonly observedConcurrency: number | null;
   readonly assumptions: readonly string[];
 }
+
+const EXTRAPOLATED = 1.25;
 
 export function sizeReport(parts: ReportParts): SizeReport {
   const { pool, goal, elimination } = parts;
@@ -122,6 +130,10 @@ function rowOf(f: Finalist, label: string, now: Finalist, parts: ReportParts): S
     peakRunning: Math.max(0, ...f.outcomes.map((o) => o.peakRunning)),
     binding: parts.bindings.get(keyOf(f.setting)) ?? [],
     against: label === "now" ? null : pairedInterval(p95s, sameDays),
+    p95ForSigma: parts.sigmas.get(keyOf(f.setting)) ?? null,
+    isExtrapolated:
+      parts.observedConcurrency !== null &&
+      Math.max(0, ...f.outcomes.map((o) => o.peakRunning)) > EXTRAPOLATED * parts.observedConcurrency,
     meetsGoal:
       p95Ms !== null && p95Ms <= parts.goal.p95 && meanLoss <= parts.goal.loss && spillShare <= parts.goal.spill,
   };

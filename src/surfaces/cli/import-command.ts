@@ -24,16 +24,19 @@ export function registerImport(program: Command, surroundings: Surroundings, exi
         .choices(["lastRow", "unregister"])
         .default("lastRow"),
     )
+    .option("--scenario <file>", "its cluster and pools: replay the log there and see whether it waits as it did")
     .option("--trace <file>", "write the requests as a trace; a scenario names it with  trace:")
+    .option("--classes <file>", "write a scenario of classes with rates for each hour of the day")
     .option("--anonymise", "write the trace without names, ids and statements")
     .option("--rename-pools", "and with other pool names")
     .addOption(seedOption())
     .option("--json", "print one JSON document")
     .action(async (file: string, flags: ImportFlags) => {
-      const { report } = await importLog(file, flags);
-      if (flags.json) writeJson(surroundings.stdout, report);
+      const { report, acceptance, remarks } = await importLog(file, flags);
+      if (flags.json) writeJson(surroundings.stdout, { ...report, acceptance, remarks });
       else {
-        writeLines(surroundings.stdout, importText(report).split("\n"));
+        writeLines(surroundings.stdout, importText(report, acceptance).split("\n"));
+        writeLines(surroundings.stdout, remarks);
         writeLines(surroundings.stdout, ["", nextStep(file, flags.trace)]);
       }
       exit(0);

@@ -6,20 +6,29 @@
  */
 import { randomBytes, randomInt } from "node:crypto";
 import { writeFileSync } from "node:fs";
+import { basename, resolve } from "node:path";
 import { ConfigError } from "../../config/config-error.ts";
 import { openPoolDirectory } from "../../config/pool-directory.ts";
+import { readScenario } from "../../config/scenario-file.ts";
+import { flagsOf, openPools } from "../../config/scenario-pools.ts";
 import type { PoolConfig } from "../../core/pool-config.ts";
 import { prettyBytes, prettyMillis } from "../../core/pretty.ts";
+import { type Acceptance, acceptanceOf, acceptanceWarning } from "../../insight/log/acceptance.ts";
 import { adviceText } from "../../insight/log/advice.ts";
 import type { ClassRow } from "../../insight/log/class-table.ts";
+import { classWorkloadOf } from "../../insight/log/class-workload.ts";
 import { GUESS_TEXT, type LogReport, logReport } from "../../insight/log/log-report.ts";
 import type { PoolRow } from "../../insight/log/pool-table.ts";
+import { poolResolver } from "../../workload/pool-resolver.ts";
 import { anonymised } from "../../workload/query-log/anonymise.ts";
 import { type Consistency, consistencyOf } from "../../workload/query-log/consistency.ts";
 import { DEFAULT_DEMAND, type Demand, demandOf, drawsOf } from "../../workload/query-log/demand.ts";
 import type { HoldRule } from "../../workload/query-log/holds.ts";
 import { readQueryLog } from "../../workload/query-log/read-query-log.ts";
 import { type Guess, type TracedRequest, traceLines } from "../../workload/query-log/traced-request.ts";
+import { createWorkload } from "../../workload/scenario-workload.ts";
+import { type Trace, withTraces } from "../../workload/traces.ts";
+import { playingTrace } from "./size-problem.ts";
 
 export interface ImportOptions {
   readonly hold?: HoldRule;
@@ -27,6 +36,10 @@ export interface ImportOptions {
   /** Today's pool files, for the consistency check and for pools that no file declares. */
   readonly fairScheduler?: string;
   readonly llamaSite?: string;
+  /** A scenario with the cluster and pools that the log was made on: does it explain its own waits (4.6)? */
+  readonly scenario?: string;
+  /** Where to write a scenario with classes and rates made from the log. */
+  readonly classes?: string;
   /** Where to write the trace. */
   readonly trace?: string;
   readonly anonymise?: boolean;
@@ -36,6 +49,10 @@ export interface ImportOptions {
 export interface Imported {
   readonly report: LogReport;
   readonly demand: Demand;
+  /** null: no scenario was given to replay it on. */
+  readonly acceptance: Acceptance | null;
+  /** What a scenario made of classes does not keep; empty when none was asked for. */
+  readonly remarks: readonly string[];
 }
 
 /** Throws ConfigError. */
@@ -51,7 +68,23 @@ export async function importLog(file: string, options: ImportOptions): Promise<I
     useRecordedAmounts: consistency?.isBroken ?? false,
   });
   if (options.trace !== undefined) writeTrace(options.trace, demand, options);
-  return { report: logReport(log, demand, rule, consistency, { declaredPools: configOf?.declared ?? null }), demand };
+  const remarks = options.classes === undefined ? [] : writeClasses(options.classes, demand, options);
+  const report = logReport(log, demand, rule, consistency, { declaredPools: configOf?.declared ?? null });
+  const acceptance = options.scenario === undefined ? null : await accepted(options.scenario, demand);
+  return { report, demand, acceptance, remarks };
+}
+
+/** The requests as they were read, on the scenario's cluster and pools. */
+async function accepted(path: string, demand: Demand): Promise<Acceptance> {
+  const read = async (): Promise<Trace> => ({ start: demand.start, requests: demand.requests });
+  const scenario = await withTraces(playingTrace(readScenario(path), "the log"), read);
+  const flags = flagsOf(scenario);
+  const pools = openPools(scenario, flags);
+  const workload = createWorkload(
+    scenario,
+    poolResolver(() => pools, flags, scenario.users),
+  );
+  return acceptanceOf(demand.requests, { scenario, workload, flags, configOf: (pool) => pools.configOf(pool) });
 }
 
 function configsOf(fairScheduler: string, llamaSite: string | undefined) {
@@ -73,19 +106,54 @@ function writeTrace(file: string, demand: Demand, options: ImportOptions): void 
         renamePools: options.renamePools ?? false,
       })
     : { start: demand.start, requests: demand.requests as readonly TracedRequest[] };
+  writeOrSay(file, `${[...traceLines(start, requests)].join("\n")}\n`, "the trace");
+}
+
+/** A whole scenario; what a log cannot know of a cluster is a placeholder, and said to be one. */
+function writeClasses(file: string, demand: Demand, options: ImportOptions): string[] {
+  const { queries, arrivals, remarks, backends } = classWorkloadOf(demand);
+  const scenario = {
+    name: basename(file).replace(/\.\w+$/, ""),
+    cluster: {
+      executors: [{ count: Math.max(1, backends - 1), memory: PLACEHOLDER_MEMORY }],
+      coordinators: [{ count: 1, on: "dedicated" }],
+    },
+    pools:
+      options.fairScheduler === undefined
+        ? "flags"
+        : {
+            fairScheduler: resolve(options.fairScheduler),
+            ...(options.llamaSite === undefined ? {} : { llamaSite: resolve(options.llamaSite) }),
+          },
+    queries,
+    arrivals,
+  };
+  writeOrSay(file, `${JSON.stringify(scenario, null, 2)}\n`, "the scenario");
+  return [
+    `${file}: ${Object.keys(queries).length} classes; memory of the hosts (${PLACEHOLDER_MEMORY}) is a placeholder, put in what yours can admit`,
+    ...remarks,
+  ];
+}
+
+const PLACEHOLDER_MEMORY = "128gb";
+
+function writeOrSay(file: string, text: string, what: string): void {
   try {
-    writeFileSync(file, `${[...traceLines(start, requests)].join("\n")}\n`);
+    writeFileSync(file, text);
   } catch (cause) {
-    throw new ConfigError({ file, line: null }, "the trace cannot be written", "Check folder and rights.", { cause });
+    throw new ConfigError({ file, line: null }, `${what} cannot be written`, "Check folder and rights.", { cause });
   }
 }
 
 // The text form
 
 /** What a person reads; `--json` prints the report itself. */
-export function importText(report: LogReport): string {
+export function importText(report: LogReport, acceptance: Acceptance | null = null): string {
+  const warning = acceptance === null ? null : acceptanceWarning(acceptance);
   return [
+    ...(warning === null ? [] : [warning, ""]),
     ...headLines(report),
+    ...(acceptance !== null && warning === null ? ["replayed on the scenario it waits as it did"] : []),
     "",
     ...poolLines(report.pools),
     "",

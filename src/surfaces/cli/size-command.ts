@@ -11,6 +11,7 @@ import { type Command, InvalidArgumentError, Option } from "commander";
 import { ConfigError } from "../../config/config-error.ts";
 import { parseSize, parseTime } from "../../config/scenario-units.ts";
 import { DEFAULT_SIZE_OPTIONS, type SizeOptions, sizePool } from "../../insight/size/size-pool.ts";
+import { countText, memoryText, type SizeRow, waitText } from "../../insight/size/size-report.ts";
 import { seedOption } from "./options.ts";
 import { patchLines, patchOf } from "./size-patch.ts";
 import { DEFAULT_DAYS, DEFAULT_SIGMA, type Opened, openProblem, type ProblemFlags } from "./size-problem.ts";
@@ -91,10 +92,12 @@ export async function sizeCommand(path: string, flags: SizeFlags, surroundings: 
     const report = await sizePool(opened.problem, options, book.evaluate, (all) => ofShard(all, flags.shard ?? null));
     if (flags.shard !== undefined) return writeShard(book, fingerprint, flags, surroundings);
     const patch = patchOf(opened, report);
-    if (flags.json) writeJson(surroundings.stdout, { ...report, patch });
+    const guesses = opened.imputedShare > MUCH_GUESSED ? await otherGuesses(path, flags, options) : [];
+    if (flags.json) writeJson(surroundings.stdout, { ...report, patch, guesses });
     else
       writeLines(surroundings.stdout, [
         ...reportLines(report, lookFor(surroundings.stdout, surroundings, flags)),
+        ...guesses.map(guessText),
         "",
         ...patchLines(patch),
       ]);
@@ -102,6 +105,44 @@ export async function sizeCommand(path: string, flags: SizeFlags, surroundings: 
   } finally {
     await threads.close();
   }
+}
+
+/** Above it a log's answer rests on who stands in for its refused queries (insight 4.3 item 1). */
+const MUCH_GUESSED = 0.1;
+
+interface OtherGuess {
+  readonly donor: "low" | "high";
+  readonly p95NowMs: number | null;
+  readonly cheapest: SizeRow | null;
+}
+
+/** The same question with the class's quartile of memory-time, and with its 90 % quantile. */
+async function otherGuesses(path: string, flags: SizeFlags, options: SizeOptions): Promise<OtherGuess[]> {
+  const guesses: OtherGuess[] = [];
+  for (const donor of ["low", "high"] as const) {
+    const { problem } = await openProblem(path, { ...flags, donor });
+    const threads = new SizeThreads(problem, flags.threads ?? availableParallelism());
+    try {
+      const { rows, cheapest } = await sizePool(problem, options, threads.evaluate);
+      guesses.push({
+        donor,
+        p95NowMs: rows[0]?.p95Ms ?? null,
+        cheapest: rows.find((r) => r.label === cheapest) ?? null,
+      });
+    } finally {
+      await threads.close();
+    }
+  }
+  return guesses;
+}
+
+function guessText({ donor, p95NowMs, cheapest }: OtherGuess): string {
+  const what = donor === "low" ? "had been small ones (25 % of memory-time)" : "had been large ones (90 %)";
+  const need =
+    cheapest === null
+      ? "no setting that was tried meets the goal"
+      : `the cheapest is ${memoryText(cheapest.setting.maxMem)}, run ${countText(cheapest.setting.maxRunning)}, queue ${cheapest.setting.maxQueued}`;
+  return `if the refused queries ${what}: p95 now ${waitText(p95NowMs)}; ${need}`;
 }
 
 function writeShard(book: OutcomeBook, fingerprint: string, flags: SizeFlags, { stdout }: Surroundings): number {

@@ -14,9 +14,10 @@ import { type PoolConfig, ROOT_POOL } from "../../core/pool-config.ts";
 import type { Instant, Millis } from "../../core/units.ts";
 import type { SizeProblem } from "../../insight/size/problem.ts";
 import { poolResolver } from "../../workload/pool-resolver.ts";
+import { type DemandOptions, imputedShareOf } from "../../workload/query-log/demand.ts";
 import { isOpenTraffic, type RecordedRequests, recordRequests } from "../../workload/recorded-requests.ts";
 import { createWorkload } from "../../workload/scenario-workload.ts";
-import { withTraces } from "../../workload/traces.ts";
+import { type ReadTrace, readTrace, type Trace, withTraces } from "../../workload/traces.ts";
 
 export interface ProblemFlags {
   readonly seed?: number;
@@ -24,6 +25,8 @@ export interface ProblemFlags {
   readonly pool?: string;
   readonly days?: number;
   readonly sigma?: number;
+  /** Who stands in for refused queries of a log (insight 4.3 item 1). */
+  readonly donor?: DemandOptions["donor"];
 }
 
 export const DEFAULT_DAYS = 5;
@@ -35,13 +38,16 @@ export interface Opened {
   readonly flags: ImpalaFlags;
   readonly pools: PoolDirectory;
   readonly problem: SizeProblem;
+  /** Of a recorded traffic's memory-time, what is a guess. */
+  readonly imputedShare: number;
 }
 
 /** Throws ConfigError. */
 export async function openProblem(path: string, flags: ProblemFlags): Promise<Opened> {
   const written = readScenario(path);
   const seeded = flags.seed === undefined ? written : { ...written, seed: flags.seed };
-  const scenario = await withTraces(flags.log === undefined ? seeded : playing(seeded, flags.log));
+  const traces = new TracesRead(flags.donor ?? "draw");
+  const scenario = await withTraces(flags.log === undefined ? seeded : playingTrace(seeded, flags.log), traces.read);
   if (!isOpenTraffic(scenario))
     throw new ConfigError(
       { file: path, line: null },
@@ -76,12 +82,74 @@ export async function openProblem(path: string, flags: ProblemFlags): Promise<Op
     sigma: flags.sigma ?? DEFAULT_SIGMA,
     // On average a release is seen half a round after it happened, and the lags later.
     memoryLag: statestore.every / 2 + statestore.publishLag + statestore.receiveLag,
+    observedConcurrency: traces.isEmpty ? null : traces.concurrencyIn(pool),
+    remarks: traces.remarks(),
   };
-  return { scenario, flags: impala, pools, problem };
+  return { scenario, flags: impala, pools, problem, imputedShare: traces.imputedShare };
+}
+
+/**
+ * What was read from logs, looked at on the way: settings can only be compared on requests that come anyway, so
+ * clients that waited for their answers are played as if they had not, and the report says so.
+ */
+class TracesRead {
+  readonly #traces: Trace[] = [];
+  readonly #donor: DemandOptions["donor"];
+  #opened = 0;
+
+  constructor(donor: DemandOptions["donor"]) {
+    this.#donor = donor;
+  }
+
+  readonly read: ReadTrace = async (file, hold) => {
+    const trace = await readTrace(file, hold, this.#donor);
+    this.#traces.push(trace);
+    this.#opened += trace.requests.filter((r) => r.after !== null).length;
+    return { ...trace, requests: trace.requests.map((r) => (r.after === null ? r : { ...r, after: null })) };
+  };
+
+  get isEmpty(): boolean {
+    return this.#traces.length === 0;
+  }
+
+  get imputedShare(): number {
+    return this.isEmpty ? 0 : Math.max(...this.#traces.map((t) => imputedShareOf(t.requests)));
+  }
+
+  /** Most that ran at once, by their recorded waits and holds. */
+  concurrencyIn(pool: string): number {
+    const changes: [at: number, by: number][] = [];
+    for (const { requests } of this.#traces)
+      for (const r of requests) {
+        if (r.pool !== pool || r.recorded.wait === null || r.guessed.includes("hold")) continue;
+        changes.push([r.at + r.recorded.wait, 1], [r.at + r.recorded.wait + r.hold, -1]);
+      }
+    // Who leaves in the instant in which another comes makes room for him.
+    changes.sort((a, b) => a[0] - b[0] || a[1] - b[1]);
+    let running = 0;
+    let most = 0;
+    for (const [, by] of changes) {
+      running += by;
+      most = Math.max(most, running);
+    }
+    return most;
+  }
+
+  remarks(): string[] {
+    if (this.isEmpty) return [];
+    const remarks = ["holds as recorded, contention included"];
+    if (this.imputedShare > 0)
+      remarks.push(`${(this.imputedShare * 100).toFixed(1)} % of the memory-time stands in for refused queries`);
+    if (this.#opened > 0)
+      remarks.push(
+        `${this.#opened} requests of clients that waited for their answers come when they were recorded: more capacity looks better than it will be`,
+      );
+    return remarks;
+  }
 }
 
 /** The cluster and pools of the scenario, the traffic of the log. */
-function playing(scenario: Scenario, log: string): Scenario {
+export function playingTrace(scenario: Scenario, log: string): Scenario {
   const trace: Arrival = {
     kind: "trace",
     file: resolve(log),

@@ -66,6 +66,7 @@ export function reportLines(r: SizeReport, look: Look): string[] {
     "",
     ...r.sentences,
     "",
+    ...r.rows.flatMap(remarksOf),
     ...r.relief.map(reliefText),
     ...(r.alike.length === 0
       ? []
@@ -90,6 +91,19 @@ const bindsText = (row: SizeRow): string =>
     .filter((b) => b.share >= 0.005)
     .map((b) => `${CONSTRAINT_TEXT[b.constraint]} ${percent(b.share)}`)
     .join(", ") || "nothing";
+
+function remarksOf(row: SizeRow): string[] {
+  const remarks: string[] = [];
+  if (row.p95ForSigma !== null)
+    remarks.push(
+      `${row.label} rests on what spilling costs: p95 ${waitText(row.p95ForSigma.half)} if it costs half as much, ${waitText(row.p95ForSigma.double)} if twice`,
+    );
+  if (row.isExtrapolated)
+    remarks.push(
+      `${row.label} is extrapolated: ${row.peakRunning} would run at once, more than was ever seen; holds may grow`,
+    );
+  return remarks;
+}
 
 function reliefText(relief: SizeReport["relief"][number]): string {
   const change = `p95 ${waitText(relief.p95Before)} -> ${waitText(relief.p95Ms)}, lost ${percent(relief.lossBefore)} -> ${percent(relief.loss)}`;

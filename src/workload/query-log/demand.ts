@@ -280,7 +280,8 @@ function recordedLimits(q: LoggedQuery, source: LoggedQuery, coordinator: number
 export const memoryTimeOf = (r: TracedRequest): number =>
   (r.options.memLimit || r.options.memLimitExecutors || r.estimate) * r.backends * r.hold;
 
-function imputedShareOf(requests: readonly TracedRequest[]): number {
+/** Of the memory-time, what belongs to queries whose hold is a guess. */
+export function imputedShareOf(requests: readonly TracedRequest[]): number {
   let all = 0;
   let imputed = 0;
   for (const r of requests) {

@@ -78,6 +78,8 @@ export function problemOf(t: Traffic = {}, now: Setting = NOW, days = 1): SizePr
     days: Array.from({ length: days }, (_, r) => recordRequests(createWorkload(scenario, RESOLVER, r))),
     sigma: 0.3,
     memoryLag: 50,
+    observedConcurrency: null,
+    remarks: [],
   };
 }
 

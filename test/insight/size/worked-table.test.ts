@@ -36,6 +36,8 @@ arrivals: [{ at: 0s, query: tile, count: 60 }]
     days: [recordRequests(createWorkload(scenario, RESOLVER))],
     sigma: 0,
     memoryLag: 50,
+    observedConcurrency: null,
+    remarks: [],
   });
 }
 

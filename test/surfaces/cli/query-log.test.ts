@@ -102,6 +102,22 @@ describe("surfaces 10 item 14: export, import, replay, export again", () => {
     expect(JSON.parse(json.stdout).pools[0]).toMatchObject({ pool: "root.dashboards" });
   });
 
+  test("a log explains its own waits on its own pools, and not on others (insight 4.6)", async () => {
+    const log = join(dir, "own.csv");
+    const scenario = file("mixed.yaml", MIXED);
+    await waterhole("simulate", scenario, "--no-records", "--query-log", log);
+    const own = await waterhole("import", log, "--scenario", scenario);
+    expect(own.stdout).toContain("replayed on the scenario it waits as it did");
+    const wider = file("wider.yaml", MIXED.replace("count: 10, memory: 100gb", "count: 10, memory: 10gb"));
+    const other = await waterhole("import", log, "--scenario", wider);
+    expect(other.stdout).toMatch(
+      /^THIS LOG DOES NOT EXPLAIN ITS OWN WAITS.*hour 0 of root\.dashboards: \d+ % waited, replayed \d+ %/,
+    );
+    const json = JSON.parse((await waterhole("import", log, "--scenario", scenario, "--json")).stdout);
+    expect(json.acceptance.failed).toEqual([]);
+    expect(json.acceptance.hours[0].requests).toBeGreaterThanOrEqual(200);
+  });
+
   test("a wrong file ends with code 2, its place and a remedy", async () => {
     const { code, stderr } = await waterhole("import", file("no.csv", "a,b\n1,2\n"));
     expect(code).toBe(2);

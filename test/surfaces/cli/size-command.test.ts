@@ -115,6 +115,48 @@ describe("waterhole size", () => {
     expect(report.requestsADay).toBe(readFileSync(log, "utf8").trimEnd().split("\n").length - 1);
   });
 
+  test("a log with many refused queries: both other guesses are shown, and what nobody has seen is marked", async () => {
+    const busy = file("busy.yaml", `${HEAD}arrivals: [{ rate: 5, query: tile, from: 0s, to: 150s }]\n`);
+    const log = join(dir, "busy.csv");
+    await waterhole("simulate", busy, "--no-records", "--query-log", log);
+    const asked = ["--memory", "300gb,400gb", "--running", "-1", "--queued", "50", "--p95", "6s", "--threads", "1"];
+    const { stdout, stderr } = await waterhole("size", busy, "--log", log, ...asked);
+    expect(stderr).toBe("");
+    expect(stdout).toMatch(/\n[A-E] is extrapolated: \d+ would run at once, more than was ever seen/);
+    expect(stdout).toMatch(
+      /\nif the refused queries had been small ones \(25 % of memory-time\): p95 now .*; the cheapest is/,
+    );
+    expect(stdout).toMatch(/\nif the refused queries had been large ones \(90 %\): p95 now/);
+    expect(stdout).toMatch(
+      /assumed: .*holds as recorded, contention included; [\d.]+ % of the memory-time stands in for refused queries/,
+    );
+  });
+
+  test("what rests on the price of spilling is shown for half and double", async () => {
+    // A peak of 2 GiB does not fit under what 2 GiB leave for reservations.
+    const spilling = file(
+      "spilling.yaml",
+      `${HEAD.replace("estimate: 1.5gb", "estimate: 2gb").replace("peak: 1.1gb", "peak: 2gb")}arrivals: [{ rate: 2, query: tile, from: 0s, to: 120s }]\n`,
+    );
+    const { stdout } = await waterhole(
+      "size",
+      spilling,
+      "--days",
+      "1",
+      "--memory",
+      "220gb",
+      "--running",
+      "20",
+      "--queued",
+      "50",
+      "--threads",
+      "1",
+    );
+    expect(stdout).toMatch(
+      /\nnow rests on what spilling costs: p95 [\d.]+ s if it costs half as much, [\d.]+ s if twice/,
+    );
+  });
+
   test.each([
     [
       "closed loops",

@@ -1,0 +1,182 @@
+/**
+ * A log as classes with rates: a scenario that people can read and change (insight 4.6 `classes`).
+ *
+ * A trace replays what was; classes say what usually is. Holds and peaks are kept as quantiles, arrivals as a
+ * rate for each hour of the day. What such a description cannot keep is said: batches, and that estimate, peak
+ * and hold of one execution belong together.
+ */
+import type { Demand } from "../../workload/query-log/demand.ts";
+import { memoryTimeOf } from "../../workload/query-log/demand.ts";
+import { log2Bucket } from "../../workload/query-log/query-classes.ts";
+import type { TracedRequest } from "../../workload/query-log/traced-request.ts";
+import { quantileOfSorted, sortedCopy } from "../quantile.ts";
+
+/** The form of a scenario file; every value as it is written there. */
+export interface ClassWorkload {
+  readonly queries: Readonly<Record<string, object>>;
+  readonly arrivals: readonly object[];
+  /** What it does not keep. */
+  readonly remarks: readonly string[];
+  /** Most backends of one query. */
+  readonly backends: number;
+}
+
+const COVERED = 0.95;
+const HOUR = 3600e6;
+const DAY = 24 * HOUR;
+const SAMPLES = 40;
+
+export function classWorkloadOf(demand: Demand): ClassWorkload {
+  const classes = classesOf(demand.requests);
+  const queries: Record<string, object> = {};
+  const arrivals: object[] = [];
+  const remarks: string[] = [];
+  const hours = hoursCovered(demand);
+  for (const [name, of] of classes) {
+    queries[name] = queryOf(of);
+    const starts = of.map((r) => demand.start + r.at);
+    const fixed = fixedSchedule(starts, hours.total);
+    if (fixed !== null)
+      for (const offset of fixed) arrivals.push({ query: name, every: "1h", from: `${offset}s`, to: "24h" });
+    else {
+      arrivals.push({ query: name, ...rateOf(starts, hours.byHourOfDay), from: "0s", to: "24h" });
+      const dispersion = dispersionOf(of.map((r) => r.at));
+      if (dispersion >= BURSTY)
+        remarks.push(
+          `${name} comes in batches (variance ${dispersion.toFixed(1)} times the mean in 10 s): the trace keeps them, a rate does not`,
+        );
+    }
+  }
+  if (classes.some(([, of]) => of.some((r) => r.after !== null)))
+    remarks.push("clients that waited for their answers are described as if they had not");
+  return { queries, arrivals, remarks, backends: Math.max(1, ...demand.requests.map((r) => r.backends)) };
+}
+
+/** By falling memory-time until 95 % are covered; the rest by pool, size and hold. */
+function classesOf(requests: readonly TracedRequest[]): [string, TracedRequest[]][] {
+  const groups = new Map<string, TracedRequest[]>();
+  for (const r of requests) push(groups, `${r.pool}\n${r.queryClass}`, r);
+  const time = (of: readonly TracedRequest[]): number => of.reduce((sum, r) => sum + memoryTimeOf(r), 0);
+  const inOrder = [...groups].sort(([a, x], [b, y]) => time(y) - time(x) || (a < b ? -1 : 1));
+  const all = inOrder.reduce((sum, [, of]) => sum + time(of), 0);
+  const named = new Map<string, TracedRequest[]>();
+  let covered = 0;
+  for (const [key, of] of inOrder) {
+    const [pool = "", queryClass = ""] = key.split("\n");
+    if (covered < COVERED * all || all === 0) named.set(freeName(named, queryClass, pool), of);
+    else
+      for (const r of of)
+        push(named, `rest-${pool.replace(/^root\./, "")}-${log2Bucket(r.estimate)}-${log2Bucket(r.hold)}`, r);
+    covered += time(of);
+  }
+  return [...named];
+}
+
+const freeName = (taken: ReadonlyMap<string, unknown>, name: string, pool: string): string =>
+  taken.has(name) ? `${name}@${pool.replace(/^root\./, "")}` : name;
+
+function queryOf(of: readonly TracedRequest[]): object {
+  const first = of[0]!;
+  const median = (pick: (r: TracedRequest) => number): number => quantileOfSorted(sortedCopy(of.map(pick)), 0.5);
+  const limit = median((r) => r.options.memLimit);
+  return {
+    pool: first.pool,
+    user: [...new Set(of.map((r) => r.user))].sort().slice(0, 20),
+    ...(first.stmtType === "DML" ? { stmtType: "DML" } : {}),
+    ...(first.isTrivial ? { trivial: true } : {}),
+    estimate: `${median((r) => r.estimate)}b`,
+    coordinatorEstimate: `${median((r) => r.coordinatorEstimate)}b`,
+    duration: { empirical: quantiles(of.map((r) => r.hold / 1000)).map((ms) => `${ms}ms`) },
+    uses: { peak: { empirical: quantiles(of.map((r) => r.peak)).map((bytes) => `${bytes}b`) } },
+    hosts: Math.max(1, median((r) => r.backends) - 1),
+    mtDop: median((r) => r.slots),
+    ...(limit > 0 ? { options: { mem_limit: `${limit}b` } } : {}),
+  };
+}
+
+function quantiles(values: readonly number[]): number[] {
+  const sorted = sortedCopy(values);
+  const n = Math.min(SAMPLES, sorted.length);
+  return Array.from({ length: n }, (_, i) => Math.max(0, quantileOfSorted(sorted, (i + 0.5) / n)));
+}
+
+// Arrivals
+
+interface HoursCovered {
+  /** How often each hour of the day lies in the log. */
+  readonly byHourOfDay: readonly number[];
+  readonly total: number;
+}
+
+function hoursCovered(demand: Demand): HoursCovered {
+  const first = Math.floor(demand.start / HOUR);
+  const last = Math.floor((demand.start + (demand.requests.at(-1)?.at ?? 0)) / HOUR);
+  const byHourOfDay = new Array<number>(24).fill(0);
+  for (let hour = first; hour <= last; hour++) byHourOfDay[((hour % 24) + 24) % 24]!++;
+  return { byHourOfDay, total: last - first + 1 };
+}
+
+/** A mean rate and 24 factors on it; hours that the log does not have are taken to be without traffic. */
+function rateOf(starts: readonly number[], byHourOfDay: readonly number[]): { rate: string; day: number[] } {
+  const counts = new Array<number>(24).fill(0);
+  for (const s of starts) counts[Math.floor((((s % DAY) + DAY) % DAY) / HOUR)]!++;
+  const perHour = counts.map((n, hour) => (byHourOfDay[hour]! === 0 ? 0 : n / byHourOfDay[hour]!));
+  const mean = perHour.reduce((a, b) => a + b, 0) / 24;
+  return {
+    rate: `${round(mean)}/h`,
+    day: perHour.map((n) => round(n / mean)),
+  };
+}
+
+const round = (n: number): number => Number(n.toPrecision(6));
+
+const BURSTY = 1.5;
+const WINDOW = 10e6;
+
+/** Variance over mean of the counts in 10 s windows, each divided by its hour's mean. */
+function dispersionOf(at: readonly number[]): number {
+  const windows = new Map<number, number>();
+  const hours = new Map<number, number>();
+  for (const t of at) {
+    windows.set(Math.floor(t / WINDOW), (windows.get(Math.floor(t / WINDOW)) ?? 0) + 1);
+    hours.set(Math.floor(t / HOUR), (hours.get(Math.floor(t / HOUR)) ?? 0) + 1);
+  }
+  const perHour = HOUR / WINDOW;
+  let squares = 0;
+  let n = 0;
+  for (const [hour, count] of hours) {
+    if (count < FEWEST_FOR_DISPERSION) continue;
+    const mean = count / perHour;
+    for (let k = 0; k < perHour; k++) {
+      const x = windows.get(hour * perHour + k) ?? 0;
+      squares += (x - mean) ** 2 / mean;
+      n++;
+    }
+  }
+  return n === 0 ? 1 : squares / n;
+}
+
+const FEWEST_FOR_DISPERSION = 50;
+const SAME_SECOND = 0.8;
+const MOST_A_DAY_PART = 12;
+
+/** Seconds of the hour at which it starts in over 80 % of the hours, if that is when it starts; null: no schedule. */
+function fixedSchedule(starts: readonly number[], hours: number): number[] | null {
+  if (hours < 4 || starts.length > hours * MOST_A_DAY_PART) return null;
+  const seconds = new Map<number, Set<number>>();
+  for (const s of starts) {
+    const second = Math.round((((s % HOUR) + HOUR) % HOUR) / 1e6) % 3600;
+    const seen = seconds.get(second) ?? new Set();
+    seconds.set(second, seen);
+    seen.add(Math.floor((s + 0.5e6) / HOUR));
+  }
+  const regular = [...seconds].filter(([, seen]) => seen.size > SAME_SECOND * hours);
+  const explained = regular.reduce((n, [, seen]) => n + seen.size, 0);
+  return explained > SAME_SECOND * starts.length ? regular.map(([second]) => second).sort((a, b) => a - b) : null;
+}
+
+function push<V>(lists: Map<string, V[]>, key: string, value: V): void {
+  const list = lists.get(key);
+  if (list === undefined) lists.set(key, [value]);
+  else list.push(value);
+}

@@ -1,0 +1,85 @@
+import { describe, expect, test } from "vitest";
+import { parseScenario } from "../../../src/config/scenario-file.ts";
+import { classWorkloadOf } from "../../../src/insight/log/class-workload.ts";
+import { DEFAULT_DEMAND, demandOf } from "../../../src/workload/query-log/demand.ts";
+import type { LoggedQuery } from "../../../src/workload/query-log/logged-query.ts";
+import { GiB, logged, logOf } from "../../workload/query-log/log-fixtures.ts";
+
+const SECOND = 1e6;
+const MIDNIGHT = Date.UTC(2026, 7, 22) * 1000;
+
+const at = (seconds: number, fields: Partial<LoggedQuery> = {}): LoggedQuery =>
+  logged({ start: MIDNIGHT + seconds * SECOND, line: seconds + 2, ...fields });
+
+const workloadOf = (rows: readonly LoggedQuery[]) => classWorkloadOf(demandOf(logOf(rows), DEFAULT_DEMAND));
+
+describe("insight 4.6 classes", () => {
+  test("a rate with a factor for each hour of the day; a day twice in the log counts as one", () => {
+    const hour = (h: number, n: number): LoggedQuery[] =>
+      Array.from({ length: n }, (_, i) => at(h * 3600 + Math.floor((i * 3571) % 3600)));
+    const rows = [...hour(8, 120), ...hour(9, 60), ...hour(32, 80), ...hour(33, 60)];
+    const { arrivals } = workloadOf(rows);
+    // 8 h: (120 + 80) / 2, 9 h: 60; the hours between are covered and empty.
+    expect(arrivals).toHaveLength(1);
+    const { rate, day } = arrivals[0] as { rate: string; day: number[] };
+    expect(rate).toBe("6.66667/h");
+    expect(day[8]).toBeCloseTo(100 / (160 / 24), 4);
+    expect(day[9]).toBeCloseTo(60 / (160 / 24), 4);
+    expect(day.filter((f) => f > 0)).toHaveLength(2);
+  });
+
+  test("a query that starts on the same second of every hour is a schedule", () => {
+    const rows = Array.from({ length: 20 }, (_, h) => at(h * 3600 + 900));
+    expect(workloadOf(rows).arrivals).toEqual([{ query: "orders", every: "1h", from: "900s", to: "24h" }]);
+  });
+
+  test("four out of five hours are not over 80 %", () => {
+    const rows = Array.from({ length: 20 }, (_, h) => at(h * 3600 + (h % 5 === 0 ? 100 * h : 900)));
+    expect(workloadOf(rows).arrivals[0]).toHaveProperty("rate");
+  });
+
+  test("batches are said, steady traffic is not", () => {
+    const steady = Array.from({ length: 720 }, (_, i) => at(i * 5));
+    const batches = Array.from({ length: 720 }, (_, i) => at(Math.floor(i / 12) * 60));
+    expect(workloadOf(steady).remarks).toEqual([]);
+    expect(workloadOf(batches).remarks[0]).toMatch(
+      /^orders comes in batches \(variance \d+\.\d times the mean in 10 s\)/,
+    );
+  });
+
+  test("what makes up the last 5 % of memory-time is put together by pool, size and hold", () => {
+    const main = Array.from({ length: 96 }, (_, i) => at(i));
+    const rest = Array.from({ length: 10 }, (_, i) =>
+      at(200 + i, { fingerprint: `r${i % 2}`, tables: [`a.t${i % 2}`], lastRow: 3000 + 1000, estimate: GiB }),
+    );
+    expect(Object.keys(workloadOf([...main, ...rest]).queries)).toEqual(["orders", "rest-etl-30-11"]);
+  });
+
+  test("it is a scenario: estimates, quantiles of holds and peaks, width, options", () => {
+    const rows = Array.from({ length: 50 }, (_, i) =>
+      at(i, {
+        lastRow: (i + 1) * SECOND,
+        peakMax: (i + 1) * 1024 ** 2,
+        options: { memLimit: 2 * GiB, memLimitExecutors: 0, memLimitCoordinators: 0, requestPool: null },
+      }),
+    );
+    const { queries, arrivals } = workloadOf(rows);
+    const scenario = parseScenario(
+      JSON.stringify({
+        cluster: { executors: [{ count: 9, memory: "100gb" }], coordinators: [{ count: 1, on: "dedicated" }] },
+        pools: "flags",
+        queries,
+        arrivals,
+      }),
+      "/classes.json",
+    );
+    const [c] = scenario.queries;
+    expect(c?.shape).toMatchObject({ perHostMemEstimate: GiB, executors: 9 });
+    expect(c?.options.MEM_LIMIT).toBe(`${2 * GiB}b`);
+    expect(c?.duration.kind === "empirical" && c.duration.values).toHaveLength(40);
+    expect(c?.uses.kind === "footprint" && c.uses.peak.kind === "empirical" && Math.max(...c.uses.peak.values)).toBe(
+      50 * 1024 ** 2,
+    );
+    expect(scenario.arrivals[0]).toMatchObject({ kind: "rate" });
+  });
+});
