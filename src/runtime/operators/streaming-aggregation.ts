@@ -109,8 +109,8 @@ export class StreamingAggregation {
   add(batch: Batch): Batch | null {
     const { kernels, workspace } = this.#ctx;
     const { stride } = this.#shape;
-    this.counters.inputRows += batch.rows;
     this.#growTables(batch.rows);
+    this.counters.inputRows += batch.rows;
     const control = this.#control >>> 2;
     workspace.words.set([0, this.#passedOn], control);
     kernels.prepare(batch.address, batch.rows, stride, this.#seeds, KEEP_ALL, this.#rows, this.#hashes);

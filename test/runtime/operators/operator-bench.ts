@@ -37,6 +37,8 @@ export const limits = (bufferSize: number, maxRowSize = bufferSize) => ({
 export interface TestHostOptions {
   readonly poolBytes: number;
   readonly minBufferBytes?: number;
+  /** 0: what was written leaves memory at once, so every read comes from disk. A tenth of the pool unless said. */
+  readonly cleanBytes?: number;
   readonly directories?: readonly { readonly limit?: number; readonly priority?: number }[];
   readonly files?: ScratchFiles;
 }
@@ -52,7 +54,12 @@ export class TestHost {
 
   constructor(o: TestHostOptions) {
     this.folder = mkdtempSync(join(tmpdir(), "waterhole-test-"));
-    this.arena = createArena({ poolBytes: o.poolBytes, minBufferBytes: o.minBufferBytes ?? 4 * KiB, threads: 2 });
+    this.arena = createArena({
+      poolBytes: o.poolBytes,
+      minBufferBytes: o.minBufferBytes ?? 4 * KiB,
+      threads: 2,
+      ...(o.cleanBytes === undefined ? {} : { cleanBytes: o.cleanBytes }),
+    });
     this.allocator = privateAllocator(this.arena);
     this.root = new LocalReservation({ label: "Process", limit: o.poolBytes });
     const directories = (o.directories ?? [{}]).map((d) => ({

@@ -54,7 +54,7 @@ function operatorFor(seed: number): OperatorSpec {
 
 describe("I19, I21, I22, I23: refusals change the work, not the result", () => {
   test.each(Array.from({ length: SEEDS }, (_, seed) => [seed]))("seed %i", (seed) => {
-    using host = new TestHost({ poolBytes: 32 * MiB });
+    using host = new TestHost({ poolBytes: 32 * MiB, cleanBytes: seed % 3 === 0 ? 64 * KiB : 0 });
     const spec = operatorFor(seed);
     const minimum = plannedClients(spec).map((c) => c.minReservation);
     const outputs = DENIALS.map((denial) => {
@@ -70,15 +70,20 @@ describe("I19, I21, I22, I23: refusals change the work, not the result", () => {
     for (const output of outputs) expect(output).toEqual(calm);
   });
 
-  test("the sweep does spill: every kind of operator writes under refusal", () => {
-    using host = new TestHost({ poolBytes: 32 * MiB });
+  test("the sweep does spill: every kind of operator writes under refusal, and reads back", () => {
+    using host = new TestHost({ poolBytes: 32 * MiB, cleanBytes: 0 });
     const written = new Map<string, number>();
+    const read = new Map<string, number>();
     for (let seed = 0; seed < 40; seed++) {
       const spec = operatorFor(seed);
       const { scratch } = host.run(spec, { seed, denial: 1 }).counters;
       written.set(spec.kind, (written.get(spec.kind) ?? 0) + scratch!.scratchBytesWritten);
+      read.set(spec.kind, (read.get(spec.kind) ?? 0) + scratch!.scratchBytesRead);
     }
-    for (const bytes of ["sort", "aggregate", "join"].map((k) => written.get(k))) expect(bytes).toBeGreaterThan(MiB);
+    for (const kind of ["sort", "aggregate", "join"]) {
+      expect(written.get(kind), kind).toBeGreaterThan(MiB);
+      expect(read.get(kind), kind).toBeGreaterThan(MiB);
+    }
   });
 });
 

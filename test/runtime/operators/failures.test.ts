@@ -1,0 +1,206 @@
+/** The ways in which an operator ends badly (memory 8), each with its code, and nothing left behind (I23, I24). */
+import { describe, expect, test } from "vitest";
+import type { OperatorSpec } from "../../../src/config/scenario.ts";
+import { NO_SCRATCH_LIMIT, SPILLING_DISABLED } from "../../../src/core/memory/refusal-text.ts";
+import { KiB, MiB } from "../../../src/core/units.ts";
+import type { OperatorEvent } from "../../../src/runtime/operators/operator-context.ts";
+import { NODE_FILES, type ScratchFiles } from "../../../src/runtime/scratch/file-group.ts";
+import { limits, type RunOptions, rowsOf, TestHost, type TestHostOptions } from "./operator-bench.ts";
+
+const NOTHING = { reservation: 0, child: 0, inUse: 0, clean: 0, scratch: 0, files: 0 };
+const PAGE = 8 * KiB;
+const uniform = { kind: "uniform", distinct: 20_000 } as const;
+const SPECS: Readonly<Record<OperatorSpec["kind"], OperatorSpec>> = {
+  sort: { kind: "sort", input: rowsOf(30_000, uniform), limits: limits(PAGE) },
+  aggregate: { kind: "aggregate", input: rowsOf(60_000, uniform), preAggregate: false, limits: limits(PAGE) },
+  join: { kind: "join", build: rowsOf(20_000, uniform), probe: rowsOf(20_000, uniform), limits: limits(PAGE) },
+};
+const KINDS = ["sort", "aggregate", "join"] as const;
+
+function failureOf(spec: OperatorSpec, o: RunOptions = {}, host: Partial<TestHostOptions> = {}) {
+  using h = new TestHost({ poolBytes: 16 * MiB, ...host });
+  const outcome = h.run(spec, { denial: 1, ...o });
+  expect(h.leftBehind()).toEqual(NOTHING);
+  return outcome.kind === "failed" ? outcome.failure : null;
+}
+
+describe("O2 spilling is not allowed, code 7", () => {
+  test.each(KINDS.flatMap((kind) => [NO_SCRATCH_LIMIT, SPILLING_DISABLED].map((text) => [kind, text] as const)))(
+    "%s: %s",
+    (kind, text) => {
+      const spillingForbidden = { code: 7, text };
+      expect(failureOf(SPECS[kind], { spillingForbidden })).toEqual(spillingForbidden);
+    },
+  );
+
+  test.each(KINDS)("%s with enough memory never asks", (kind) => {
+    const o = { denial: 0, noScratch: true, spillingForbidden: { code: 7, text: NO_SCRATCH_LIMIT } };
+    expect(failureOf(SPECS[kind], o)).toBeNull();
+  });
+
+  test("a streaming aggregation does not spill, so it does not ask; the one behind it does", () => {
+    const spec: OperatorSpec = {
+      ...(SPECS.aggregate as Extract<OperatorSpec, { kind: "aggregate" }>),
+      preAggregate: true,
+    };
+    expect(failureOf(spec, { spillingForbidden: { code: 7, text: NO_SCRATCH_LIMIT } })?.code).toBe(7);
+  });
+});
+
+describe("scratch: 90, 101, 102, 118", () => {
+  test.each(KINDS)("90: %s over SCRATCH_LIMIT", (kind) => {
+    expect(failureOf(SPECS[kind], { scratchLimit: 20 * PAGE })?.code).toBe(90);
+  });
+
+  test.each(KINDS)("101: %s on directories at their limits", (kind) => {
+    const directories = [{ limit: 4 * PAGE }, { limit: 3 * PAGE }];
+    expect(failureOf(SPECS[kind], {}, { directories })?.code).toBe(101);
+  });
+
+  const broken = (after: number, what: "write" | "read" | "flip"): ScratchFiles => {
+    let calls = 0;
+    const isDue = () => ++calls > after;
+    return {
+      ...NODE_FILES,
+      write(fd, from, offset) {
+        if (what === "write" && isDue()) throw Object.assign(new Error("no space left"), { code: "ENOSPC" });
+        return NODE_FILES.write(fd, from, offset);
+      },
+      read(fd, into, offset) {
+        const isBroken = what !== "write" && isDue();
+        if (isBroken && what === "read") return 0;
+        const got = NODE_FILES.read(fd, into, offset);
+        if (isBroken) into[7]! ^= 1;
+        return got;
+      },
+    };
+  };
+
+  test.each(KINDS.flatMap((kind) => [0, 1, 13].map((after) => [kind, after] as const)))(
+    "101: %s when the disk is full after %i writes",
+    (kind, after) => {
+      const failure = failureOf(SPECS[kind], {}, { files: broken(after, "write") });
+      expect(failure?.code).toBe(101);
+      expect(failure?.text).toContain("no space left");
+    },
+  );
+
+  test.each(KINDS.flatMap((kind) => [0, 9].map((after) => [kind, after] as const)))(
+    "102 and 118: %s when a page can't be read back after %i good ones",
+    (kind, after) => {
+      expect(failureOf(SPECS[kind], {}, { cleanBytes: 0, files: broken(after, "read") })?.code).toBe(102);
+      expect(failureOf(SPECS[kind], {}, { cleanBytes: 0, files: broken(after, "flip") })?.code).toBe(118);
+    },
+  );
+
+  test("a full directory beside one with room: the query goes on", () => {
+    const directories = [{ limit: 4 * PAGE }, {}];
+    expect(failureOf(SPECS.sort, {}, { directories })).toBeNull();
+  });
+});
+
+describe("104 a row no page can hold", () => {
+  const row = (bytes: number) => rowsOf(50, { kind: "unique" }, bytes);
+  test.each([
+    ["join", 4 * PAGE, null],
+    ["join", 4 * PAGE + 1, 104],
+    ["sort", 4 * PAGE, null],
+    ["sort", 4 * PAGE + 1, 104],
+  ] as const)("%s, a row of %i bytes, MAX_ROW_SIZE 32 KB: %s", (kind, bytes, code) => {
+    const l = limits(PAGE, 4 * PAGE);
+    const input = row(bytes - 8);
+    const spec: OperatorSpec =
+      kind === "sort"
+        ? { kind, input, limits: l }
+        : { kind, build: input, probe: rowsOf(50, { kind: "unique" }), limits: l };
+    const failure = failureOf(spec, { denial: 0.5 });
+    expect(failure?.code ?? null).toBe(code);
+    if (code !== null) expect(failure?.text).toContain("Increase the max_row_size query option (currently 32.00 KB)");
+  });
+});
+
+describe("O22 skew: disk does not help against one key", () => {
+  const join = (share: number): OperatorSpec => ({
+    kind: "join",
+    build: rowsOf(20_000, { kind: "hot", share, distinct: 20_000 }),
+    probe: rowsOf(2000, { kind: "uniform", distinct: 20_000 }),
+    limits: limits(PAGE),
+  });
+
+  test("76: repartitioning left all rows of one key together", () => {
+    const events: OperatorEvent[] = [];
+    const failure = failureOf(join(1), { note: (e) => events.push(e) });
+    expect(failure?.code).toBe(76);
+    expect(failure?.text).toContain("Repartitioning level 1. Number of rows 20000.");
+    expect(events.at(-1)).toMatchObject({ kind: "repartitioned", level: 1, rows: 20_000, largest: 20_000 });
+  });
+
+  test("a hot key with others goes down until it is alone, then 76; each level shrinks the largest (I22)", () => {
+    const largest: { rows: number; largest: number; level: number }[] = [];
+    const failure = failureOf(join(0.5), {
+      note: (e) => {
+        if (e.kind === "repartitioned") largest.push(e);
+      },
+    });
+    expect(failure?.code).toBe(76);
+    expect(largest.length).toBeGreaterThan(1);
+    for (const r of largest.slice(0, -1)) expect(r.largest).toBeLessThan(r.rows);
+    expect(largest.at(-1)!.largest).toBe(largest.at(-1)!.rows);
+  });
+
+  test("with room for it there is nothing wrong with the same key", () => {
+    expect(failureOf(join(0.5), { denial: 0 })).toBeNull();
+  });
+
+  test("grouping has no such trouble: a hot key is one group", () => {
+    const spec: OperatorSpec = {
+      kind: "aggregate",
+      input: rowsOf(40_000, { kind: "hot", share: 0.9, distinct: 20_000 }),
+      preAggregate: false,
+      limits: limits(PAGE),
+    };
+    expect(failureOf(spec)).toBeNull();
+  });
+});
+
+describe("page-and-demos 4.2: two sorts compete for one host", () => {
+  test("the first keeps everything; the second is refused by the root, not by its own limit, and spills", () => {
+    const pool = 256;
+    using host = new TestHost({ poolBytes: pool * PAGE });
+    // 150 pages each; a query may reserve 160.
+    const rows = 150 * Math.floor(PAGE / 24);
+    const spec: OperatorSpec = { kind: "sort", input: rowsOf(rows, { kind: "unique" }), limits: limits(PAGE) };
+    const told: OperatorEvent[][] = [[], []];
+    const queries = [0, 1].map((slot) =>
+      host.start(spec, { slot, limit: 160 * PAGE, batchRows: 100, note: (e) => told[slot]!.push(e) }),
+    );
+    const clients: { peak: () => number }[] = [];
+    const [a, b] = queries as [(typeof queries)[0], (typeof queries)[0]];
+    // A sorts everything in memory and is in the middle of its output while B runs from begin to end.
+    for (;;) {
+      a.next("go on");
+      if (told[0]!.some((e) => e.kind === "runSorted")) break;
+    }
+    for (let i = 0; i < 10; i++) a.next("go on");
+    const outcomes = [b, a].map((query) => {
+      for (;;) {
+        const step = query.next("go on");
+        if (step.done) {
+          clients.push({ peak: () => host.peak[0]! });
+          return step.value;
+        }
+      }
+    });
+    const [second, first] = outcomes;
+    expect(first!.counters.scratch!.scratchBytesWritten).toBe(0);
+    expect(second!.counters.operator).toMatchObject({ spilledRuns: 2, initialRunsCreated: 2, totalMergesPerformed: 1 });
+    expect(second!.counters.scratch!.scratchBytesWritten).toBe(150 * PAGE);
+    const refusal = told[1]!.find((e) => e.kind === "refused");
+    expect(refusal).toMatchObject({ text: expect.stringContaining('limit for the "Process" ReservationTracker') });
+    expect(second!.counters.bufferPool[0]!.peakReservation).toBeLessThan(160 * PAGE);
+    expect(second!.kind === "done" && first!.kind === "done" && second!.output).toEqual(
+      first!.kind === "done" ? { ...first!.output } : null,
+    );
+    expect(host.leftBehind()).toEqual(NOTHING);
+  });
+});
