@@ -6,7 +6,7 @@
  * memory is emulated bytes. Kinds are added at the end; a reader skips kinds it does not know.
  */
 import type { ControllerCall } from "./admission/controller-call.ts";
-import type { QueueReason, RejectReason } from "./admission/reasons.ts";
+import type { QueueReason, RejectReason, StaleAge } from "./admission/reasons.ts";
 import type { Bytes, Instant, Millis } from "./units.ts";
 
 /** How an admission came about (admission 10.1). */
@@ -68,6 +68,8 @@ export type RunEvent =
       readonly coordinatorMemLimit: number;
       /** Addresses of the schedule, coordinator included, in address order. */
       readonly hosts: readonly string[];
+      /** How old the controller's view was (admission 7.6). */
+      readonly stale: StaleAge;
     }
   | {
       readonly kind: "rejected";

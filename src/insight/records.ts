@@ -171,7 +171,7 @@ function isJson(text: string): boolean {
 
 const NOT_RECORDS = "Expected a file that  waterhole run  or  simulate  has written.";
 
-type FieldType = "text" | "number" | "flag" | "list" | "block" | "textOrNull";
+type FieldType = "text" | "number" | "flag" | "list" | "block" | "textOrNull" | "numberOrNull";
 
 function hasType(value: unknown, type: FieldType): boolean {
   switch (type) {
@@ -187,6 +187,8 @@ function hasType(value: unknown, type: FieldType): boolean {
       return typeof value === "object" && value !== null && !Array.isArray(value);
     case "textOrNull":
       return value === null || typeof value === "string";
+    case "numberOrNull":
+      return value === null || typeof value === "number";
   }
 }
 
@@ -220,6 +222,7 @@ const FIELDS: Readonly<Record<EventKind, Fields>> = {
     ["memLimit", "number"],
     ["coordinatorMemLimit", "number"],
     ["hosts", "list"],
+    ["stale", "numberOrNull"],
   ],
   rejected: [QUERY, ["reason", "block"], ["waited", "number"], ["fromQueue", "flag"]],
   timedOut: [QUERY, ["waited", "number"], ["timeout", "number"], ["reason", "block"], ["details", "text"]],

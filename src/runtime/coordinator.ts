@@ -18,6 +18,15 @@ import type { ControllerOptions } from "../core/admission/controller-options.ts"
 import type { DequeueSink } from "../core/admission/dequeue-pass.ts";
 import type { MemoryToAdmit } from "../core/admission/memory-to-admit.ts";
 import type { AdmissionQuery } from "../core/admission/query.ts";
+import {
+  admittedEvent,
+  cancelledEvent,
+  queuedEvent,
+  rejectedEvent,
+  stillQueuedEvent,
+  timedOutEvent,
+  timeoutReason,
+} from "../core/admission/query-events.ts";
 import { rejectionError, timeoutError } from "../core/admission/reasons.ts";
 import { RecordedController } from "../core/admission/recorded-controller.ts";
 import { fail, invariant } from "../core/assert.ts";
@@ -25,7 +34,7 @@ import type { Schedule, ScheduledBackend } from "../core/cluster/schedule.ts";
 import type { AdmissionPath, RunEvent } from "../core/events.ts";
 import { queryIdParts } from "../core/memory/tracker-records.ts";
 import type { PoolConfig } from "../core/pool-config.ts";
-import type { Bytes, Instant, MaxBytes, Millis } from "../core/units.ts";
+import type { Bytes, Instant, MaxBytes } from "../core/units.ts";
 import type { Ending, Submission } from "../workload/workload.ts";
 import type { OwnView } from "./cluster-view.ts";
 import type { Fleet } from "./fleet.ts";
@@ -122,8 +131,7 @@ export class Coordinator {
 
   #queued(q: LiveQuery, admission: AdmissionQuery, now: Instant): void {
     q.state = "queued";
-    const reason = admission.initialReason ?? fail("a queued query has a reason");
-    this.#emit({ kind: "queued", at: now, query: q.id, reason, timeout: admission.timeout });
+    this.#emit(queuedEvent(admission, now));
     q.timeout = this.#around.timers.at(admission.deadline, (at) => this.#timeOut(q, at));
     this.#armCancel(q);
   }
@@ -138,7 +146,7 @@ export class Coordinator {
     const admission = q.admission!;
     const reason = admission.rejectReason ?? fail("a rejected query has a reason");
     q.error = rejectionError(q.submission.pool, reason);
-    this.#emit({ kind: "rejected", at: now, query: q.id, reason, waited: waitOf(admission, now), fromQueue });
+    this.#emit(rejectedEvent(admission, fromQueue, now));
     this.#end(q, "rejected", now);
   }
 
@@ -152,11 +160,8 @@ export class Coordinator {
       this.#takeOutcome(q, admission, now);
       return;
     }
-    const waited = waitOf(admission, now);
-    const reason = admission.attemptReason ?? admission.initialReason!;
-    const { timeout, details } = admission;
-    q.error = timeoutError(timeout, q.submission.pool, reason, details);
-    this.#emit({ kind: "timedOut", at: now, query: q.id, waited, timeout, reason, details });
+    q.error = timeoutError(admission.timeout, q.submission.pool, timeoutReason(admission), admission.details);
+    this.#emit(timedOutEvent(admission, now));
     this.#end(q, "timedOut", now);
     this.duePass();
   }
@@ -177,7 +182,7 @@ export class Coordinator {
   }
 
   #cancelledInQueue(q: LiveQuery, admission: AdmissionQuery, now: Instant): void {
-    this.#emit({ kind: "cancelled", at: now, query: q.id, waited: waitOf(admission, now), wasQueued: true });
+    this.#emit(cancelledEvent(admission, true, now));
     this.#end(q, "cancelled", now);
   }
 
@@ -206,14 +211,7 @@ export class Coordinator {
       },
       rejected: (a) => this.#rejected(queryOf(a), true, this.#around.now()),
       cancelled: (a) => this.#cancelledInQueue(queryOf(a), a, this.#around.now()),
-      stillQueued: (a) =>
-        this.#emit({
-          kind: "stillQueued",
-          at: this.#around.now(),
-          query: queryOf(a).id,
-          reason: a.latestReason!,
-          attempts: a.failures,
-        }),
+      stillQueued: (a) => this.#emit(stillQueuedEvent(a, this.#around.now())),
     };
   }
 
@@ -224,20 +222,7 @@ export class Coordinator {
     const { schedule } = admission.plan ?? fail("an admitted query has a plan");
     const memory = admission.memory ?? fail("an admitted query has its memory");
     q.state = "running";
-    this.#emit({
-      kind: "admitted",
-      at: now,
-      query: q.id,
-      path,
-      waited: waitOf(admission, now),
-      group: schedule.group,
-      perHost: memory.perHost,
-      onCoordinator: memory.onCoordinator,
-      cluster: memory.cluster,
-      memLimit: memory.memLimit,
-      coordinatorMemLimit: memory.coordinatorMemLimit,
-      hosts: schedule.hosts,
-    });
+    this.#emit(admittedEvent(admission, path, now));
     const coordinatorAt = schedule.backends.findIndex((b) => b.isCoordBackend);
     q.releasing = new BackendRelease(schedule.backends.length, coordinatorAt, now, this.#around.releaseTiming);
     this.#armCancel(q);
@@ -391,7 +376,7 @@ export class Coordinator {
     for (const q of [...this.#queries]) {
       if (q.state === "queued") {
         q.error = why;
-        this.#emit({ kind: "cancelled", at: now, query: q.id, waited: waitOf(q.admission!, now), wasQueued: true });
+        this.#emit(cancelledEvent(q.admission!, true, now));
         this.#end(q, "failed", now);
       } else this.#stopRunning(q, "failed", why);
     }
@@ -433,8 +418,6 @@ export class Coordinator {
     });
   }
 }
-
-const waitOf = (a: AdmissionQuery, now: Instant): Millis => (a.wasQueued ? now - a.queuedAt : 0) as Millis;
 
 /** One instance per host stands for all of the query's there; numbered in schedule order, from 1. */
 const instanceOf = (position: number): number => position + 1;

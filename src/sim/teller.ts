@@ -5,10 +5,19 @@
  * same order. Without a sink no event object is made.
  */
 import type { ControllerCall } from "../core/admission/controller-call.ts";
-import type { AdmissionQuery } from "../core/admission/query.ts";
+import {
+  admittedEvent,
+  cancelledEvent,
+  queuedEvent,
+  queueWait,
+  rejectedEvent,
+  stillQueuedEvent,
+  timedOutEvent,
+  timeoutReason,
+} from "../core/admission/query-events.ts";
 import type { AdmissionPath, FinishState, RunEvent } from "../core/events.ts";
 import type { NameKind, RunObserver } from "../core/run-observer.ts";
-import type { Bytes, Instant, Millis } from "../core/units.ts";
+import type { Bytes, Instant } from "../core/units.ts";
 import { type Micros, toInstant } from "./event-queue.ts";
 import type { Seat } from "./seat.ts";
 import type { SimQuery } from "./sim-query.ts";
@@ -105,91 +114,42 @@ export class Teller {
     const at = toInstant(now);
     const { admission } = q;
     this.#observer?.queued(at, q, admission.initialReason!);
-    this.#emit?.({
-      kind: "queued",
-      at,
-      query: q.submission.queryId,
-      reason: admission.initialReason!,
-      timeout: admission.timeout,
-    });
+    this.#emit?.(queuedEvent(admission, at));
   }
 
   headWaits(q: SimQuery, now: Micros): void {
     const at = toInstant(now);
     const { admission } = q;
     this.#observer?.headWaits(at, q, admission.latestReason!);
-    this.#emit?.({
-      kind: "stillQueued",
-      at,
-      query: q.submission.queryId,
-      reason: admission.latestReason!,
-      attempts: admission.failures,
-    });
+    this.#emit?.(stillQueuedEvent(admission, at));
   }
 
   admitted(q: SimQuery, path: AdmissionPath, now: Micros): void {
     const at = toInstant(now);
     const { admission } = q;
-    const memory = admission.memory!;
-    this.#observer?.admitted(at, q, path, queueWait(q, at), memory.cluster);
-    this.#emit?.({
-      kind: "admitted",
-      at,
-      query: q.submission.queryId,
-      path,
-      waited: queueWait(q, at) as Millis,
-      group: admission.plan!.schedule.group,
-      perHost: memory.perHost,
-      onCoordinator: memory.onCoordinator,
-      cluster: memory.cluster,
-      memLimit: memory.memLimit,
-      coordinatorMemLimit: memory.coordinatorMemLimit,
-      hosts: q.placement.addresses,
-    });
+    this.#observer?.admitted(at, q, path, queueWait(admission, at), admission.memory!.cluster);
+    this.#emit?.(admittedEvent(admission, path, at));
   }
 
   rejected(q: SimQuery, fromQueue: boolean, now: Micros): void {
     const at = toInstant(now);
-    const reason = q.admission.rejectReason!;
-    const waited = queueWait(q, at);
-    this.#observer?.rejected(at, q, reason, waited, fromQueue);
-    this.#emit?.({
-      kind: "rejected",
-      at,
-      query: q.submission.queryId,
-      reason,
-      waited: waited as Millis,
-      fromQueue,
-    });
+    const { admission } = q;
+    this.#observer?.rejected(at, q, admission.rejectReason!, queueWait(admission, at), fromQueue);
+    this.#emit?.(rejectedEvent(admission, fromQueue, at));
   }
 
   timedOut(q: SimQuery, now: Micros): void {
     const at = toInstant(now);
     const { admission } = q;
-    const waited = queueWait(q, at);
-    this.#observer?.timedOut(at, q, waited, reasonOf(admission));
-    this.#emit?.({
-      kind: "timedOut",
-      at,
-      query: q.submission.queryId,
-      waited: waited as Millis,
-      timeout: admission.timeout,
-      reason: reasonOf(admission),
-      details: admission.details,
-    });
+    this.#observer?.timedOut(at, q, queueWait(admission, at), timeoutReason(admission));
+    this.#emit?.(timedOutEvent(admission, at));
   }
 
   cancelled(q: SimQuery, wasQueued: boolean, now: Micros): void {
     const at = toInstant(now);
-    const waited = queueWait(q, at);
-    this.#observer?.cancelled(at, q, waited, wasQueued);
-    this.#emit?.({
-      kind: "cancelled",
-      at,
-      query: q.submission.queryId,
-      waited: waited as Millis,
-      wasQueued,
-    });
+    const { admission } = q;
+    this.#observer?.cancelled(at, q, queueWait(admission, at), wasQueued);
+    this.#emit?.(cancelledEvent(admission, wasQueued, at));
   }
 
   called(controller: string, call: ControllerCall, given: Instant | null, now: Micros): void {
@@ -254,9 +214,3 @@ export class Teller {
     this.#observer?.ended(toInstant(now));
   }
 }
-
-/** Time in the queue up to `at`, 0 for one that never queued. */
-const queueWait = (q: SimQuery, at: Instant): number => (q.admission.wasQueued ? at - q.admission.queuedAt : 0);
-
-/** What the timeout message shows: the last real attempt's reason, or the initial one (T-7). */
-const reasonOf = (admission: AdmissionQuery) => admission.attemptReason ?? admission.initialReason!;

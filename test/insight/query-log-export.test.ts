@@ -53,6 +53,7 @@ const admitted = (query: string, at: number, waited: number): RunEvent => ({
   memLimit: 1.5 * GiB,
   coordinatorMemLimit: 1.5 * GiB,
   hosts: HOSTS,
+  stale: null,
 });
 const finished = (query: string, at: number, host: string, peak: number, spilled: number): RunEvent => ({
   kind: "fragmentFinished",

@@ -59,6 +59,7 @@ export class Stream {
       memLimit: cluster,
       coordinatorMemLimit: 0,
       hosts,
+      stale: null,
     });
   }
 

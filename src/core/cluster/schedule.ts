@@ -156,7 +156,7 @@ function scheduled(
 }
 
 /** Default: instances of the largest fragment; PLANNER_CPU_ASK counts the dominant ones, capped (admission 1.4). */
-function slotsFor(fragments: readonly FragmentShape[], cap: number | null): number {
+export function slotsFor(fragments: readonly FragmentShape[], cap: number | null): number {
   let byDefault = 0;
   for (const f of fragments) if (f.instancesPerHost > byDefault) byDefault = f.instancesPerHost;
   if (cap === null || cap <= 0) return byDefault;

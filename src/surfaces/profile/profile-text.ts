@@ -10,6 +10,7 @@ import type { QueryClass } from "../../config/scenario.ts";
 import { queueReasonText, rejectionError, stalenessText, timeoutError } from "../../core/admission/reasons.ts";
 import type { FragmentShape, RequestShape } from "../../core/admission/request.ts";
 import type { BackendDescriptor } from "../../core/cluster/backend.ts";
+import { slotsFor } from "../../core/cluster/schedule.ts";
 import { prettyBytes, prettyMillis, prettyNanos } from "../../core/pretty.ts";
 import type { QueryStory } from "../../insight/query-story.ts";
 
@@ -28,9 +29,9 @@ export function profileText(story: QueryStory, context: ProfileContext): string[
     `Query (id=${id}):`,
     "  Summary:",
     ...indented(4, infoLines(story, context)),
-    ...timelineLines(story),
+    ...timelineLines(story, context),
     ...(story.unresolved === null ? ["  ImpalaServer:", "     - NumRowsFetched: 0 (0)"] : []),
-    ...executionProfile(story),
+    ...executionProfile(story, context),
   ];
 }
 
@@ -41,7 +42,7 @@ export const admissionProfile = (story: QueryStory, context: ProfileContext): st
     ...estimateLines(context.queryClass),
     ...(story.unresolved === null ? admissionLines(story, context) : []),
   ]),
-  ...timelineLines(story),
+  ...timelineLines(story, context),
 ];
 
 type Info = readonly [key: string, value: string];
@@ -152,10 +153,9 @@ function initialReason(reason: Parameters<typeof queueReasonText>[0], decision: 
   return decision === null ? text : `waited ${Math.trunc(decision.waited)} ms, reason: ${text}`;
 }
 
-function admittedLines({ decision, groupLoad, attempts }: QueryStory): Info[] {
+function admittedLines({ decision, groupLoad }: QueryStory): Info[] {
   if (decision?.kind !== "admitted") return [];
-  const last = attempts.at(-1)?.reason;
-  const stale = last !== undefined && "stale" in last ? stalenessText(last.stale) : "";
+  const stale = stalenessText(decision.stale);
   return [
     ["Cluster Memory Admitted", prettyBytes(decision.cluster)],
     ["Executor Group", decision.group],
@@ -164,21 +164,39 @@ function admittedLines({ decision, groupLoad, attempts }: QueryStory): Info[] {
   ];
 }
 
-/** Trailing blanks as in the product. Only for an admitted query is the schedule known. */
-function scheduleLines({ decision, submitted }: QueryStory, { queryClass, backends }: ProfileContext): Info[] {
+/** Trailing blanks as in the product. */
+function scheduleLines(story: QueryStory, context: ProfileContext): Info[] {
+  const planned = plannedHosts(story, context);
+  if (planned.length === 0) return [];
+  const perHost = (figure: (p: PlannedHost) => string): string =>
+    planned.map((p) => `${p.host}(${figure(p)}) `).join("");
+  return [
+    ["Per Host Min Memory Reservation", perHost((p) => prettyBytes(reservation(p.fragments)))],
+    ["Per Host Number of Fragment Instances", perHost((p) => String(p.instances))],
+  ];
+}
+
+/** What the schedule has on one host; a run's events have one instance a host, which stands for all of them. */
+interface PlannedHost {
+  readonly host: string;
+  readonly fragments: readonly FragmentShape[];
+  readonly instances: number;
+  readonly slots: number;
+}
+
+/** Empty where the schedule is not known: only admitted queries have one. */
+function plannedHosts({ decision, submitted }: QueryStory, { queryClass, backends }: ProfileContext): PlannedHost[] {
   if (decision?.kind !== "admitted" || queryClass === null) return [];
-  const { hosts } = decision;
   const shape = shapeUnder(queryClass, queryClass.shape, {
     options: queryClass.options,
     maxMtDop: -1,
     estimateFactor: 1,
   });
-  const perHost = (figure: (fragments: readonly FragmentShape[]) => string): string =>
-    hosts.map((host) => `${host}(${figure(fragmentsOn(host, submitted.coordinator, shape, backends))}) `).join("");
-  return [
-    ["Per Host Min Memory Reservation", perHost((f) => prettyBytes(reservation(f)))],
-    ["Per Host Number of Fragment Instances", perHost((f) => String(f.reduce((n, x) => n + x.instancesPerHost, 0)))],
-  ];
+  return decision.hosts.map((host) => {
+    const fragments = fragmentsOn(host, submitted.coordinator, shape, backends);
+    const instances = fragments.reduce((n, f) => n + f.instancesPerHost, 0);
+    return { host, fragments, instances, slots: slotsFor(fragments, shape.maxSlotsPerExecutor) };
+  });
 }
 
 function fragmentsOn(
@@ -198,7 +216,7 @@ const reservation = (fragments: readonly FragmentShape[]): number =>
 
 type TimelineEvent = readonly [label: string, atMs: number];
 
-export function timelineOf(story: QueryStory): TimelineEvent[] {
+function timelineOf(story: QueryStory, context: ProfileContext): TimelineEvent[] {
   const { submitted, queued, decision, hosts, released, unresolved } = story;
   const events: TimelineEvent[] = [["Query submitted", submitted.at]];
   if (unresolved !== null) return [...events, ["Unregister query", unresolved.at]];
@@ -209,7 +227,8 @@ export function timelineOf(story: QueryStory): TimelineEvent[] {
   if (decision.kind !== "admitted") return [...events, ["Unregister query", decision.at]];
   events.push([`Ready to start on ${decision.hosts.length} backends`, decision.at]);
   if (hosts.length > 0) {
-    const instances = hosts.reduce((n, h) => n + h.instances, 0);
+    const planned = plannedHosts(story, context);
+    const instances = (planned.length > 0 ? planned : hosts).reduce((n, h) => n + h.instances, 0);
     const started = Math.max(...hosts.map((h) => h.startedAt));
     events.push([`All ${hosts.length} execution backends (${instances} fragment instances) started`, started]);
   }
@@ -232,8 +251,8 @@ function doneAt({ hosts, released }: QueryStory): number {
   return ends.length > 0 ? Math.max(...ends) : (released?.at ?? 0);
 }
 
-function timelineLines(story: QueryStory): string[] {
-  const events = timelineOf(story);
+function timelineLines(story: QueryStory, context: ProfileContext): string[] {
+  const events = timelineOf(story, context);
   const start = story.submitted.at;
   const nanos = (ms: number): number => Math.round(ms * 1000) * 1000;
   const lines = events.map(([label, at], i) => {
@@ -247,19 +266,22 @@ function timelineLines(story: QueryStory): string[] {
 // Execution profile
 
 /** Only for queries that were admitted. */
-function executionProfile(story: QueryStory): string[] {
+function executionProfile(story: QueryStory, context: ProfileContext): string[] {
   const { decision, hosts, submitted } = story;
   if (decision?.kind !== "admitted") return [];
+  const slots = new Map(plannedHosts(story, context).map((p) => [p.host, p.slots]));
   const peaks = hosts.map((h) => `${h.host}(${prettyBytes(h.peak)}) `).join("");
   return [
     `  Execution Profile ${submitted.query}:`,
     ...(hosts.length === 0 ? [] : [`    Per Node Peak Memory Usage: ${peaks}`]),
     `     - NumBackends: ${decision.hosts.length} (${decision.hosts.length})`,
-    ...(hosts.length === 0 ? [] : ["    Per Node Profiles:", ...hosts.flatMap((h) => nodeLines(h, story))]),
+    ...(hosts.length === 0
+      ? []
+      : ["    Per Node Profiles:", ...hosts.flatMap((h) => nodeLines(h, slots.get(h.host) ?? h.instances, story))]),
   ];
 }
 
-function nodeLines(part: QueryStory["hosts"][number], story: QueryStory): string[] {
+function nodeLines(part: QueryStory["hosts"][number], slots: number, story: QueryStory): string[] {
   const { decision } = story;
   const limit =
     decision?.kind !== "admitted"
@@ -269,7 +291,7 @@ function nodeLines(part: QueryStory["hosts"][number], story: QueryStory): string
         : decision.memLimit;
   return [
     `      ${part.host}:`,
-    `         - AdmissionSlots: ${part.instances} (${part.instances})`,
+    `         - AdmissionSlots: ${slots} (${slots})`,
     ...(limit > 0 ? [`         - MemoryLimit: ${counted(limit)}`] : []),
     `         - PeakMemoryUsage: ${counted(part.peak)}`,
     `         - ScratchBytesWritten: ${counted(part.spilled)}`,

@@ -98,6 +98,8 @@ arrivals: [{ at: 0s }]
         "Executor Group: default",
         "Number of running queries in designated executor group when admitted: 1",
         "Query Timeline: 2s672ms",
+        "- All 3 execution backends (25 fragment instances) started: 0.000ns (0.000ns)",
+        "- AdmissionSlots: 8 (8)",
       ]),
     );
     expect(lines).toContainEqual(expect.stringMatching(/^- Submit for admission: /));
@@ -162,6 +164,27 @@ faults: [{ at: 1050ms, fault: coordinatorCutOff, host: coord-1 }]
     expect(lines).toContain(
       "Latest admission queue reason: number of running queries 1 is at or over limit 1. Warning: admission control information from statestore is stale: 745ms since last update was received.",
     );
+  });
+
+  test("4: admitted at once while there is no news, which the profile says too", async () => {
+    const lines = await explained(
+      `
+cluster:
+  executors: [{ memory: 10gb }]
+  coordinators: [{ count: 2, on: dedicated }]
+  route: coord-1
+flags: { admission_control_stale_topic_threshold_ms: 745 }
+queries: { q: { estimate: 1gb, duration: 1s } }
+arrivals: [{ at: 1744ms }, { at: 1745ms }]
+faults: [{ at: 1050ms, fault: coordinatorCutOff, host: coord-1 }]
+`,
+      1,
+    );
+    expect(lines).toContain("Admission result: Admitted immediately");
+    const warning =
+      "Admission control state staleness: Warning: admission control information from statestore is stale: 745ms since last update was received.";
+    expect(lines).toContain(warning);
+    expect(await explain(0)).not.toContainEqual(expect.stringContaining("stale"));
   });
 
   test("5: all executors stopped", async () => {
