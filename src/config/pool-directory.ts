@@ -11,12 +11,11 @@ import { DEFAULT_POOL, type PoolConfig, ROOT_POOL } from "../core/pool-config.ts
 import { type Acl, EVERYBODY, grants, NOBODY } from "./acl.ts";
 import { type AllocationFile, readAllocationFile } from "./allocation-file.ts";
 import { ConfigError } from "./config-error.ts";
-import { DEFAULT_FLAGS, type ImpalaFlags } from "./impala-flags.ts";
 import { place } from "./placement-policy.ts";
 import { buildPoolRecord, type PoolLookup } from "./pool-record.ts";
+import { DEFAULT_SETTINGS, type PoolSettings } from "./pool-settings.ts";
 import { shortName } from "./short-name.ts";
-import { NO_SURROUNDINGS, readSiteFile, type SiteFile, type Surroundings } from "./site-file.ts";
-import { NO_GROUPS, type UserGroups } from "./user-groups.ts";
+import { readSiteFile } from "./site-file.ts";
 
 export type Resolution =
   | {
@@ -44,17 +43,6 @@ export interface PoolSource {
   groupsOf(user: string): readonly string[];
 }
 
-export interface PoolSettings {
-  /** null: no allocation file, one pool by flags; then `site` has no say either. */
-  readonly allocation: AllocationFile | null;
-  readonly site: SiteFile | null;
-  readonly flags: ImpalaFlags;
-  readonly groups: UserGroups;
-  readonly around: Surroundings;
-  /** What percentages of `--default_pool_mem_limit` are of. */
-  readonly physicalMemory: number;
-}
-
 export interface PoolFilePaths {
   readonly fairScheduler: string | null;
   readonly llamaSite: string | null;
@@ -69,15 +57,6 @@ export function openPoolDirectory(
   const site = allocation === null || paths.llamaSite === null ? null : readSiteFile(paths.llamaSite);
   return new PoolDirectory({ ...DEFAULT_SETTINGS, ...settings, allocation, site });
 }
-
-export const DEFAULT_SETTINGS: PoolSettings = {
-  allocation: null,
-  site: null,
-  flags: DEFAULT_FLAGS,
-  groups: NO_GROUPS,
-  around: NO_SURROUNDINGS,
-  physicalMemory: 0,
-};
 
 /** Pool and user names come from outside, so what is remembered about them is bounded. */
 const REMEMBERED = 10_000;

@@ -8,8 +8,9 @@
 import type { PoolConfig } from "../core/pool-config.ts";
 import { MiB } from "../core/units.ts";
 import { parseAllocationFile } from "./allocation-file.ts";
-import { DEFAULT_SETTINGS, PoolDirectory, type PoolSettings } from "./pool-directory.ts";
+import { PoolDirectory } from "./pool-directory.ts";
 import { SITE_KEYS } from "./pool-record.ts";
+import { DEFAULT_SETTINGS, type PoolSettings } from "./pool-settings.ts";
 import { parseSiteFile } from "./site-file.ts";
 
 export interface PoolFileTexts {

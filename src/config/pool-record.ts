@@ -9,7 +9,7 @@ import type { Bytes, MaxBytes, Millis } from "../core/units.ts";
 import type { AllocationFile, Located, LocatedQuotas } from "./allocation-file.ts";
 import type { SourcePlace } from "./config-error.ts";
 import { parseMemorySpec, specBytes } from "./memory-spec.ts";
-import type { PoolSettings } from "./pool-directory.ts";
+import type { PoolSettings } from "./pool-settings.ts";
 import { UNLIMITED_MB } from "./resource-value.ts";
 import {
   type BadNumber,

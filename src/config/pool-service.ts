@@ -12,15 +12,9 @@
 import { readFileSync, statSync } from "node:fs";
 import { type AllocationFile, parseAllocationFile } from "./allocation-file.ts";
 import { ConfigError } from "./config-error.ts";
-import {
-  DEFAULT_SETTINGS,
-  PoolDirectory,
-  type PoolFilePaths,
-  type PoolSettings,
-  type PoolSource,
-  type Resolution,
-} from "./pool-directory.ts";
+import { PoolDirectory, type PoolFilePaths, type PoolSource, type Resolution } from "./pool-directory.ts";
 import type { PoolLookup } from "./pool-record.ts";
+import { DEFAULT_SETTINGS, type PoolSettings } from "./pool-settings.ts";
 import { EMPTY_SITE, parseSiteFile, type SiteFile } from "./site-file.ts";
 
 /** Both watchers look this often, milliseconds. */

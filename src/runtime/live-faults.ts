@@ -7,6 +7,7 @@
  *
  * A host whose process died is a new process when it joins: nothing is held against it, and its topic view is empty.
  */
+import { faultText } from "../config/fault-text.ts";
 import type { Fault } from "../config/scenario.ts";
 import { unreachable } from "../core/assert.ts";
 import { type Philox, philoxFor } from "../core/random.ts";
@@ -153,13 +154,4 @@ export class LiveFaults {
     this.#run.statestore.joined(address, now);
     this.#run.workload.coordinatorBack(address);
   }
-}
-
-/** One line for records and pages. */
-function faultText(fault: Fault): string {
-  const { kind, at: _, ...details } = fault;
-  const said = Object.entries(details)
-    .filter(([, value]) => value !== null)
-    .map(([key, value]) => `${key} ${value}`);
-  return [kind.replace(/[A-Z]/g, (c) => ` ${c.toLowerCase()}`), ...said].join(", ");
 }

@@ -13,12 +13,13 @@
  */
 import { createHistogram } from "node:perf_hooks";
 import { ConfigError } from "../config/config-error.ts";
+import { controllerFlagsOf } from "../config/controller-flags.ts";
 import type { ImpalaFlags } from "../config/impala-flags.ts";
 import type { PoolSource } from "../config/pool-directory.ts";
 import type { Fault, Scenario } from "../config/scenario.ts";
 import { backendsOf } from "../config/scenario-cluster.ts";
 import { changedPools, flagsOf, openPools } from "../config/scenario-pools.ts";
-import { type ControllerFlags, controllerOptions } from "../core/admission/controller-options.ts";
+import { controllerOptions } from "../core/admission/controller-options.ts";
 import { fail, InvariantError } from "../core/assert.ts";
 import type { BackendDescriptor } from "../core/cluster/backend.ts";
 import type { RunEvent } from "../core/events.ts";
@@ -484,14 +485,6 @@ export class LiveRun {
     this.#over.reject(error);
   }
 }
-
-const controllerFlagsOf = (flags: ImpalaFlags): ControllerFlags => ({
-  queueWaitTimeout: flags.queue_wait_timeout_ms,
-  clampQueryMemLimitBackendMemLimit: flags.clamp_query_mem_limit_backend_mem_limit,
-  useDedicatedCoordinatorEstimates: flags.use_dedicated_coordinator_estimates,
-  balanceQueriesAcrossExecutorGroups: flags.balance_queries_across_executor_groups,
-  staleTopicThreshold: flags.admission_control_stale_topic_threshold_ms as Millis,
-});
 
 function withResolvers(): PromiseWithResolvers<void> {
   let resolve: () => void = () => undefined;

@@ -7,6 +7,7 @@
  * hears; new ones sent there fail at once and their coordinator avoids the host for a while (6.1); a dead
  * coordinator's queries are still counted by the others.
  */
+import { faultText } from "../config/fault-text.ts";
 import type { Fault } from "../config/scenario.ts";
 import { fail as bug, unreachable } from "../core/assert.ts";
 import { type Xoshiro128, xoshiroFor } from "../core/random.ts";
@@ -43,7 +44,7 @@ export class Faults {
 
   apply(fault: Fault, now: Micros): void {
     const sim = this.#sim;
-    sim.teller.event({ kind: "fault", at: toInstant(now), what: describe(fault) });
+    sim.teller.event({ kind: "fault", at: toInstant(now), what: faultText(fault) });
     switch (fault.kind) {
       case "hostDies":
       case "coordinatorDies":
@@ -315,10 +316,4 @@ export class Faults {
   #of(host: number): SimQuery[] {
     return this.#sim.queries.filter((q) => q.state !== "free" && this.#sim.hostOf(q) === host);
   }
-}
-
-function describe(fault: Fault): string {
-  const { kind, at: _, ...rest } = fault;
-  const details = Object.entries(rest).filter(([, value]) => value !== null);
-  return [kind, ...details.map(([name, value]) => `${name} ${value}`)].join(" ");
 }

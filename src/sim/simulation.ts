@@ -5,16 +5,13 @@
  * holds nothing of it; every charge on a controller is taken off by the same query's release; a seat whose
  * queue may move has an exchange pending, so that no wake-up is lost (admission 5.4).
  */
+import { controllerFlagsOf } from "../config/controller-flags.ts";
 import type { ImpalaFlags } from "../config/impala-flags.ts";
 import type { Scenario } from "../config/scenario.ts";
 import { backendsOf } from "../config/scenario-cluster.ts";
 import { BackendRelease, type ReleaseTiming } from "../core/admission/backend-release.ts";
 import { AdmissionController } from "../core/admission/controller.ts";
-import {
-  type ControllerFlags,
-  type ControllerOptions,
-  controllerOptions,
-} from "../core/admission/controller-options.ts";
+import { type ControllerOptions, controllerOptions } from "../core/admission/controller-options.ts";
 import type { DequeueSink } from "../core/admission/dequeue-pass.ts";
 import type { AdmissionQuery } from "../core/admission/query.ts";
 import { RecordedController } from "../core/admission/recorded-controller.ts";
@@ -22,7 +19,6 @@ import type { BackendDescriptor } from "../core/cluster/backend.ts";
 import type { AdmissionPath, FinishState } from "../core/events.ts";
 import { type PoolConfig, ROOT_POOL } from "../core/pool-config.ts";
 import { xoshiroFor } from "../core/random.ts";
-import type { Millis } from "../core/units.ts";
 import type { Ending, Workload } from "../workload/workload.ts";
 import { Cluster } from "./cluster.ts";
 import { EventQueue, type Micros, NO_EVENT, toInstant, toMicros } from "./event-queue.ts";
@@ -169,7 +165,7 @@ export class Simulation {
   }
 
   #openSeats(): void {
-    const flags = controllerFlags(this.flags);
+    const flags = controllerFlagsOf(this.flags);
     const newController = this.#input.newController ?? ((options) => this.#newController(options));
     const timing = {
       maxMissedHeartbeats: this.flags.statestore_max_missed_heartbeats,
@@ -743,11 +739,3 @@ function amountOn(q: SimQuery, hosts: readonly string[]): number {
   const { coordinator } = q.submission;
   return hosts.reduce((sum, host) => sum + (host === coordinator ? onCoordinator : perHost), 0);
 }
-
-const controllerFlags = (flags: ImpalaFlags): ControllerFlags => ({
-  queueWaitTimeout: flags.queue_wait_timeout_ms,
-  clampQueryMemLimitBackendMemLimit: flags.clamp_query_mem_limit_backend_mem_limit,
-  useDedicatedCoordinatorEstimates: flags.use_dedicated_coordinator_estimates,
-  balanceQueriesAcrossExecutorGroups: flags.balance_queries_across_executor_groups,
-  staleTopicThreshold: flags.admission_control_stale_topic_threshold_ms as Millis,
-});

@@ -1,7 +1,8 @@
 /** Small files for the tests of src/config: only what matters to a test is written in it. */
 import { type AllocationFile, parseAllocationFile } from "../../src/config/allocation-file.ts";
 import { ConfigError } from "../../src/config/config-error.ts";
-import { DEFAULT_SETTINGS, PoolDirectory, type PoolSettings } from "../../src/config/pool-directory.ts";
+import { PoolDirectory } from "../../src/config/pool-directory.ts";
+import { DEFAULT_SETTINGS, type PoolSettings } from "../../src/config/pool-settings.ts";
 import { parseSiteFile, type SiteFile } from "../../src/config/site-file.ts";
 
 export const KEYS = {

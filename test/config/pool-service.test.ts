@@ -2,8 +2,8 @@ import { mkdtempSync, renameSync, rmSync, utimesSync, writeFileSync } from "node
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { DEFAULT_SETTINGS } from "../../src/config/pool-directory.ts";
 import { type FileAccess, type LogLine, PoolService, REAL_FILES } from "../../src/config/pool-service.ts";
+import { DEFAULT_SETTINGS } from "../../src/config/pool-settings.ts";
 import { configError, queue, siteText } from "./fixtures.ts";
 
 const { flags, groups, around, physicalMemory } = DEFAULT_SETTINGS;

@@ -4,7 +4,8 @@
  */
 import { AllocationFault } from "../../src/config/allocation-fault.ts";
 import { parseAllocationFile } from "../../src/config/allocation-file.ts";
-import { DEFAULT_SETTINGS, PoolDirectory } from "../../src/config/pool-directory.ts";
+import { PoolDirectory } from "../../src/config/pool-directory.ts";
+import { DEFAULT_SETTINGS } from "../../src/config/pool-settings.ts";
 import { groupTable } from "../../src/config/user-groups.ts";
 
 // biome-ignore lint/suspicious/noExplicitAny: the cases' own schema.
