@@ -1,7 +1,9 @@
 /**
- * Names of Impala's query options and start flags that mean something here. Others exist in the product; a
- * scenario that sets one of those gets an error with the nearest name rather than silence.
+ * Which of Impala's query options and start flags a scenario may set. Others exist in the product; a scenario that
+ * sets one of those gets an error rather than silence. What each takes is the business of `query-options.ts` and
+ * `impala-flags.ts`.
  */
+import { IMPALA_FLAGS, type ImpalaFlagName, REMOVED_FLAGS } from "./impala-flags.ts";
 
 export const QUERY_OPTIONS: readonly string[] = [
   "REQUEST_POOL",
@@ -21,56 +23,36 @@ export const QUERY_OPTIONS: readonly string[] = [
   "DISABLE_UNSAFE_SPILLS",
 ];
 
-export const FLAGS: readonly string[] = [
-  "queue_wait_timeout_ms",
-  "default_pool_max_requests",
-  "default_pool_mem_limit",
-  "default_pool_max_queued",
-  "disable_pool_max_requests",
-  "disable_pool_mem_limits",
-  "require_username",
-  "clamp_query_mem_limit_backend_mem_limit",
-  "use_dedicated_coordinator_estimates",
-  "balance_queries_across_executor_groups",
-  "admission_control_stale_topic_threshold_ms",
-  "cluster_membership_topic_id",
-  "default_query_options",
-  "blacklisting_enabled",
-  "expected_executor_group_sets",
-  "num_expected_executors",
-  "skip_resource_checking_on_last_executor_group_set",
-  "query_cpu_count_divisor",
-  "query_cpu_root_factor",
-  "injected_group_members_debug_only",
-  "disable_admission_control",
-  "statestore_heartbeat_frequency_ms",
-  "statestore_max_missed_heartbeats",
-  "statestore_subscriber_recovery_grace_period_ms",
-  "release_backend_states_delay_ms",
-  "batched_release_decay_factor",
-  "admission_thread_pool_size",
-  "max_admission_queue_size",
-  "admission_status_wait_time_ms",
-  "admission_status_retry_time_ms",
-  "admission_max_retry_time_s",
-  "admission_heartbeat_frequency_ms",
-  "cluster_membership_retained_removed_coords",
-  "enable_admission_service_mem_safeguard",
-  "disk_spill_compression_codec",
-  "disk_spill_punch_holes",
-];
-
 /** Set by a key of the scenario instead, which is what the remedy says. */
 export const FLAGS_SET_ELSEWHERE: Readonly<Record<string, string>> = {
   fair_scheduler_allocation_path: "pools.fairScheduler",
   llama_site_path: "pools.llamaSite",
   statestore_priority_update_frequency_ms: "cluster.statestore.every",
   mem_limit: "cluster.executors[].memory",
+  mem_limit_includes_jvm: "cluster.executors[].memory",
+  codegen_cache_capacity: "cluster.executors[].memory",
   admission_control_slots: "cluster.executors[].slots",
   max_concurrent_queries: "cluster.executors[].slots",
+  num_cores: "cluster.executors[].slots",
   executor_groups: "cluster.executors[].executorGroup",
   is_coordinator: "cluster.coordinators",
   is_executor: "cluster.executors",
   admission_service_host: "cluster.admission: admissiond",
   scratch_dirs: "cluster.executors[].scratch",
 };
+
+/** Known to `waterhole check`; nothing of a run depends on them. */
+export const FLAGS_WITHOUT_EFFECT: readonly ImpalaFlagName[] = [
+  "statestore_update_frequency_ms",
+  "statestore_num_priority_update_threads",
+  "statestore_subscriber_timeout_seconds",
+  "admission_service_port",
+  "admission_control_service_num_svc_threads",
+  "admission_control_service_queue_mem_limit",
+  "admission_control_rpc_compress_threshold_bytes",
+];
+
+/** Those that were removed are accepted and ignored, as the product does. */
+export const FLAGS: readonly string[] = [...Object.keys(IMPALA_FLAGS), ...REMOVED_FLAGS].filter(
+  (name) => !Object.hasOwn(FLAGS_SET_ELSEWHERE, name) && !FLAGS_WITHOUT_EFFECT.some((f) => f === name),
+);

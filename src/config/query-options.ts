@@ -45,6 +45,8 @@ export function readOption(name: string, value: string): OptionChange {
 }
 
 export const isQueryOption = (name: string): boolean => OPTIONS.has(name.toUpperCase());
+/** Takes sizes. */
+export const isMemoryOption = (name: string): boolean => OPTIONS.get(name.toUpperCase())?.kind === "memory";
 export const queryOptionNames = (): Iterable<string> => OPTIONS.keys();
 
 // --- option strings -------------------------------------------------------------------------------------

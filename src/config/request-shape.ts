@@ -7,6 +7,7 @@
 import type { AdmissionOptions, FragmentShape, RequestShape } from "../core/admission/request.ts";
 import { DEFAULT_ADMISSION_OPTIONS } from "../core/admission/request.ts";
 import type { Bytes } from "../core/units.ts";
+import { parseMemorySpec } from "./memory-spec.ts";
 import type { QueryClass } from "./scenario.ts";
 
 /** Query options by upper-case name, as written. */
@@ -61,26 +62,12 @@ export function freezeShape(shape: RequestShape): RequestShape {
   return Object.freeze(shape);
 }
 
-/** Options whose value is an amount of memory: a bare number is bytes, units are binary, 0 is "not set". */
-export const MEMORY_OPTIONS: readonly string[] = [
-  "MEM_LIMIT",
-  "MEM_LIMIT_EXECUTORS",
-  "MEM_LIMIT_COORDINATORS",
-  "MAX_MEM_ESTIMATE_FOR_ADMISSION",
-  "BUFFER_POOL_LIMIT",
-  "SCRATCH_LIMIT",
-  "DEFAULT_SPILLABLE_BUFFER_SIZE",
-  "MIN_SPILLABLE_BUFFER_SIZE",
-  "MAX_ROW_SIZE",
-];
-
-const MEMORY_UNITS: Readonly<Record<string, number>> = { "": 1, b: 1, k: 2 ** 10, m: 2 ** 20, g: 2 ** 30, t: 2 ** 40 };
-
-/** Null: not an amount of memory as Impala reads one in an option. */
+/** Null: nothing that sets a size, or no size as Impala reads one in an option. */
 export function memoryOption(text: string): number | null {
-  const match = /^\s*(\d+(?:\.\d+)?)\s*(?:(b|[kmgt])b?)?\s*$/i.exec(text);
-  if (match === null) return null;
-  return Math.trunc(Number(match[1]) * MEMORY_UNITS[(match[2] ?? "").toLowerCase()]!);
+  const written = text.trim();
+  if (written === "" || written === "-1") return null;
+  const spec = parseMemorySpec(written);
+  return spec?.kind === "bytes" ? spec.bytes : null;
 }
 
 const bytesOption = (options: OptionTexts, name: string): number => memoryOption(options[name] ?? "") ?? 0;

@@ -9,11 +9,13 @@ import type { FragmentShape, RequestShape } from "../core/admission/request.ts";
 import { limitNeededFor } from "../core/admission/reservation-math.ts";
 import { ln } from "../core/exact-math.ts";
 import { type Bytes, bytes, instant, MiB, millis } from "../core/units.ts";
-import { FLAGS, FLAGS_SET_ELSEWHERE, QUERY_OPTIONS } from "./known-options.ts";
+import { parseFlags } from "./impala-flags.ts";
+import { FLAGS, FLAGS_SET_ELSEWHERE, FLAGS_WITHOUT_EFFECT, QUERY_OPTIONS } from "./known-options.ts";
 import { nearestName } from "./nearest-name.ts";
 import { bufferSizeFor, planOf } from "./operator-plan.ts";
+import { isMemoryOption, readOption } from "./query-options.ts";
 import { allocationNoticedAt, siteNoticedAt } from "./reload-times.ts";
-import { admissionOptions, freezeShape, MEMORY_OPTIONS, memoryOption } from "./request-shape.ts";
+import { admissionOptions, freezeShape } from "./request-shape.ts";
 import type {
   Arrival,
   ClassMix,
@@ -193,7 +195,10 @@ function buildFlags(input: ScenarioInput, source: ScenarioSource): Record<string
     const elsewhere = FLAGS_SET_ELSEWHERE[name];
     if (elsewhere !== undefined)
       source.fail(["flags", written], `flag "${written}" is set by another key here`, `Use  ${elsewhere}`);
+    if (FLAGS_WITHOUT_EFFECT.some((f) => f === name))
+      source.fail(["flags", written], `flag "${written}" changes nothing in a run`, "Delete it.");
     if (!FLAGS.includes(name)) source.fail(["flags", written], `unknown flag "${written}"`, nearestRemedy(name, FLAGS));
+    parseFlags({ [name]: value }, () => source.placeOf(["flags", written]));
     flags[name] = String(value);
   }
   return flags;
@@ -252,22 +257,22 @@ function buildClass(name: string, index: number, q: QueryClassInput, names: Name
   };
 }
 
+/** In the product's printed form, which profiles show. */
 function buildOptions(written: QueryClassInput["options"], path: Path, source: ScenarioSource): Record<string, string> {
   const options: Record<string, string> = {};
   for (const [key, value] of Object.entries(written)) {
     const name = key.toUpperCase();
     if (!QUERY_OPTIONS.includes(name))
       source.fail([...path, key], `unknown query option "${key}"`, nearestRemedy(name, QUERY_OPTIONS));
-    const text = String(value);
-    if (MEMORY_OPTIONS.includes(name) && memoryOption(text) === null)
-      source.fail(
-        [...path, key],
-        `${key} "${text}" is no amount of memory. Expected a size such as 2gb, or bytes`,
-        `Write  ${key}: 2gb`,
-      );
-    options[name] = text;
+    const change = readOption(name, String(value));
+    if (change.kind === "error") source.fail([...path, key], change.message, optionRemedy(name));
+    if (change.kind === "set") options[name] = change.value;
   }
   return options;
+}
+
+function optionRemedy(name: string): string {
+  return isMemoryOption(name) ? "Write a size such as 512mb." : `Write a value that Impala takes for ${name}.`;
 }
 
 function buildFragments(q: QueryClassInput, coordinatorOnly: boolean, minReservation: number): FragmentShape[] {

@@ -7,7 +7,7 @@
  */
 import { type Document, isMap, isNode, isPair, isScalar, type LineCounter } from "yaml";
 import type { z } from "zod";
-import { ConfigError, SeveralConfigErrors } from "./config-error.ts";
+import { ConfigError, SeveralConfigErrors, type SourcePlace } from "./config-error.ts";
 import { nearestName } from "./nearest-name.ts";
 import type { IssueParams } from "./scenario-schema.ts";
 import { scenarioJsonSchema } from "./scenario-schema.ts";
@@ -49,7 +49,11 @@ export class ScenarioSource {
   }
 
   error(path: Path, problem: string, remedy: string): ConfigError {
-    return new ConfigError({ file: this.file, line: this.lineOf(path) }, problem, remedy);
+    return new ConfigError(this.placeOf(path), problem, remedy);
+  }
+
+  placeOf(path: Path): SourcePlace {
+    return { file: this.file, line: this.lineOf(path) };
   }
 
   /** A key's own place: where a value is missing or unwanted, the key is what one looks for. */

@@ -9,7 +9,7 @@ import type { PoolConfig } from "../core/pool-config.ts";
 import type { NameKind, QueryFacts, RunObserver } from "../core/run-observer.ts";
 import { PoolFold } from "./pool-fold.ts";
 import { EarlyRefusals, Refusals } from "./refusals.ts";
-import { type RunSummary, summaryOf } from "./summary.ts";
+import { type RunSummary, type RunTotals, summaryOf } from "./summary.ts";
 
 export interface FoldSettings {
   /** The record of a pool, null when it cannot be known: then nothing is compared with limits. */
@@ -22,7 +22,7 @@ export interface FoldSettings {
   readonly mayLeak?: boolean;
 }
 
-export class SummaryFold implements RunObserver {
+export class SummaryFold implements RunObserver, RunTotals {
   readonly #settings: FoldSettings;
   readonly mayLeak: boolean;
   readonly names: Readonly<Record<NameKind, string[]>> = { pool: [], class: [], user: [], coordinator: [] };

@@ -5,11 +5,11 @@
  * submitted that lies among those who got no answer is `null` too, and `lost` says how many those were.
  */
 import type { PoolConfig } from "../core/pool-config.ts";
+import type { NameKind } from "../core/run-observer.ts";
 import type { Constraint, ConstraintShare } from "./binding.ts";
 import type { Histogram } from "./histogram.ts";
 import type { PoolFold, WaitShare } from "./pool-fold.ts";
-import type { EarlyRefusal, Refusal } from "./refusals.ts";
-import type { SummaryFold } from "./summary-fold.ts";
+import type { EarlyRefusal, EarlyRefusals, Refusal, Refusals } from "./refusals.ts";
 
 export interface Quantiles {
   readonly p50: number | null;
@@ -133,9 +133,24 @@ export interface RunSummary {
   readonly broken: readonly string[];
 }
 
+/** What a fold has gathered when the run is over; by pool number. */
+export interface RunTotals {
+  readonly names: Readonly<Record<NameKind, readonly string[]>>;
+  readonly pools: readonly PoolFold[];
+  readonly refusals: readonly Refusals[];
+  readonly earlyRefusals: EarlyRefusals;
+  readonly unresolvedCount: number;
+  readonly firstUnresolved: RunSummary["firstUnresolved"];
+  /** First intended arrival and last event. */
+  readonly from: number;
+  readonly until: number;
+  readonly submitLagMs: number;
+  readonly mayLeak: boolean;
+}
+
 const INTERVALS = 60;
 
-export function summaryOf(fold: SummaryFold): RunSummary {
+export function summaryOf(fold: RunTotals): RunSummary {
   const from = Number.isFinite(fold.from) ? fold.from : 0;
   const span = fold.until - from;
   const indexed = fold.pools
@@ -166,7 +181,7 @@ function poolSummary(
   p: PoolFold,
   span: number,
   until: number,
-  names: SummaryFold["names"],
+  names: RunTotals["names"],
   refusals: readonly Refusal[],
 ): PoolSummary {
   const admitted = p.immediately + p.trivially + p.fromQueue;

@@ -3,6 +3,9 @@ import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
 import { ConfigError } from "../../src/config/config-error.ts";
+import { DEFAULT_FLAGS, isFlagName } from "../../src/config/impala-flags.ts";
+import { FLAGS, QUERY_OPTIONS } from "../../src/config/known-options.ts";
+import { isQueryOption } from "../../src/config/query-options.ts";
 import type { Scenario } from "../../src/config/scenario.ts";
 import { parseScenario, readScenario } from "../../src/config/scenario-file.ts";
 import { scenarioJsonSchema } from "../../src/config/scenario-schema.ts";
@@ -115,12 +118,26 @@ describe("what a scenario becomes", () => {
     expect(s.queries[1]?.shape).toMatchObject({ isTrivial: true, coordinatorOnly: true });
   });
 
+  test("every option and flag that a scenario may set is one of Impala's, and its default is taken", () => {
+    expect(QUERY_OPTIONS.filter((name) => !isQueryOption(name))).toEqual([]);
+    const flags = FLAGS.filter(isFlagName).map((name) => `${name}: ${JSON.stringify(DEFAULT_FLAGS[name])}`);
+    expect(Object.keys(parse({ flags: `{ ${flags.join(", ")} }` }).flags)).toHaveLength(flags.length);
+  });
+
+  test("an option without a value is not set, -1 is no limit", () => {
+    const s = parse({
+      queries: '{ q: { estimate: 1gb, duration: 1s, options: { MEM_LIMIT: "", MEM_LIMIT_EXECUTORS: "-1" } } }',
+    });
+    expect(s.queries[0]?.options).toEqual({ MEM_LIMIT_EXECUTORS: "0" });
+    expect(s.queries[0]?.shape.options).toMatchObject({ memLimit: 0, memLimitExecutors: 0 });
+  });
+
   test("query options by Impala's names, sizes with unit or in bytes", () => {
     const s = parse({
       queries: "{ q: { estimate: 1gb, duration: 1s, options: { mem_limit: 2gb, MEM_LIMIT_EXECUTORS: 5 } } }",
     });
     expect(s.queries[0]?.shape.options).toMatchObject({ memLimit: 2 * GB, memLimitExecutors: 5 });
-    expect(s.queries[0]?.options).toEqual({ MEM_LIMIT: "2gb", MEM_LIMIT_EXECUTORS: "5" });
+    expect(s.queries[0]?.options).toEqual({ MEM_LIMIT: "2147483648", MEM_LIMIT_EXECUTORS: "5" });
   });
 
   test("operators bring estimate, minimum reservation and a memory scale of 1 (P9, P11, P12)", () => {
@@ -311,13 +328,30 @@ describe("what is wrong is told with file, line, found, expected, remedy", () =>
     [
       "an option that is no size",
       { queries: "{ q: { estimate: 1gb, duration: 1s, options: { MEM_LIMIT: much } } }" },
-      'MEM_LIMIT "much" is no amount of memory',
+      "Failed to parse query option 'MEM_LIMIT': much. Write a size such as 512mb.",
     ],
     [
       "an unknown flag",
       { flags: "{ queue_wait_timeout: 5 }" },
       'unknown flag "queue_wait_timeout". Did you mean "queue_wait_timeout_ms"?',
     ],
+    [
+      "an option outside its range",
+      { queries: "{ q: { estimate: 1gb, duration: 1s, options: { MT_DOP: 65 } } }" },
+      "Invalid value for query option MT_DOP: 65 is not in range [0, 64]. Write a value that Impala takes for MT_DOP.",
+    ],
+    [
+      "a buffer size that is no power of two",
+      { queries: "{ q: { estimate: 1gb, duration: 1s, options: { DEFAULT_SPILLABLE_BUFFER_SIZE: 3mb } } }" },
+      "Value must be a power of two: 3145728. Write a size such as 512mb.",
+    ],
+    ["a flag of another type", { flags: "{ queue_wait_timeout_ms: soon }" }, 'is "soon", which is not a whole number'],
+    [
+      "a flag outside its range",
+      { flags: "{ cluster_membership_retained_removed_coords: 1001 }" },
+      "outside 1 to 1000",
+    ],
+    ["a flag that changes nothing", { flags: "{ admission_service_port: 1 }" }, "changes nothing in a run. Delete it."],
     ["a flag with a key of its own", { flags: "{ llama_site_path: x }" }, "Use  pools.llamaSite"],
     [
       "a scale that operators cannot have",

@@ -12,13 +12,12 @@ import {
   isLogWriterText,
   isMemoryFailure,
   isRefused,
-  type LoggedEnd,
   type LoggedQuery,
   optionsOf,
   outcomeOf,
   rejectionOf,
 } from "./logged-query.ts";
-import { endOfStatus } from "./query-log-table.ts";
+import { endOfQuery } from "./query-log-table.ts";
 import { fingerprintOf, reservationText, tablesOf, tablesWithoutStats } from "./statement.ts";
 
 export const PROFILE_MARK = /^\s*Query \(id=([0-9a-f]{16}:[0-9a-f]{16})\)/;
@@ -107,7 +106,7 @@ export function queryOfProfile(block: ProfileBlock): LoggedQuery {
     clientWait: durationOf(keys.text("ClientFetchWaitTimer")),
     outcome,
     rejection: outcome === "rejected" ? rejectionOf(status) : null,
-    end: endOf(keys, status),
+    end: endOfQuery(keys.text("Impala Query State", "Query State"), status),
     failedForMemory: !isRefused(outcome) && isMemoryFailure(status),
     estimate: numberOrNull(keys.text("Estimated Per-Host Mem")),
     coordinatorEstimate: coordinatorEstimate === undefined ? null : sizeBytes(coordinatorEstimate),
@@ -200,12 +199,6 @@ function finerOf(total: string, sumOfSteps: number): number {
 function waitedText(keys: Keys): number | null {
   const m = /waited (\d+) ms/.exec(keys.text("Initial admission queue reason", "Admission queue details") ?? "");
   return m === null ? null : Number(m[1]) * 1000;
-}
-
-function endOf(keys: Keys, status: string | null): LoggedEnd {
-  const state = keys.text("Impala Query State", "Query State") ?? "";
-  if (/^(?:INITIALIZED|PENDING|RUNNING|CREATED|COMPILED)$/.test(state)) return "running";
-  return endOfStatus(status);
 }
 
 /** `52s418ms (52418207 us)` or without the bracket. */

@@ -114,9 +114,12 @@ export function queryOfTableRow(row: LogRow): LoggedQuery {
 const positive = (n: number | null): number | null => (n === 0 ? null : n);
 const eventOf = (row: LogRow, column: string): number | null => positive(microsOf(row, column));
 
-function endOf(row: LogRow, status: string | null): LoggedEnd {
-  const state = (textOf(row, "impala_query_end_state") ?? textOf(row, "query_state") ?? "").toUpperCase();
-  if (/^(?:INITIALIZED|PENDING|RUNNING|CREATED|COMPILED)$/.test(state)) return "running";
+const endOf = (row: LogRow, status: string | null): LoggedEnd =>
+  endOfQuery(textOf(row, "impala_query_end_state") ?? textOf(row, "query_state"), status);
+
+/** `state` in either of the product's two namings. */
+export function endOfQuery(state: string | null, status: string | null): LoggedEnd {
+  if (/^(?:INITIALIZED|PENDING|RUNNING|CREATED|COMPILED)$/i.test(state ?? "")) return "running";
   return endOfStatus(status);
 }
 
