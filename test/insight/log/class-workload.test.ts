@@ -75,7 +75,7 @@ describe("insight 4.6 classes", () => {
     );
     const [c] = scenario.queries;
     expect(c?.shape).toMatchObject({ perHostMemEstimate: GiB, executors: 9 });
-    expect(c?.options.MEM_LIMIT).toBe(`${2 * GiB}b`);
+    expect(c?.options.MEM_LIMIT).toBe(String(2 * GiB));
     expect(c?.duration.kind === "empirical" && c.duration.values).toHaveLength(40);
     expect(c?.uses.kind === "footprint" && c.uses.peak.kind === "empirical" && Math.max(...c.uses.peak.values)).toBe(
       50 * 1024 ** 2,
