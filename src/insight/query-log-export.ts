@@ -12,68 +12,8 @@
 import { rejectionError, timeoutError } from "../core/admission/reasons.ts";
 import type { EventOf, RunEvent } from "../core/events.ts";
 import { OWN_CLUSTER_ID } from "../workload/query-log/logged-query.ts";
+import { QUERY_LOG_COLUMNS, type QueryLogColumn } from "../workload/query-log/query-log-columns.ts";
 
-/** In the table's order, with how a cell is written. */
-export const QUERY_LOG_COLUMNS = [
-  "cluster_id",
-  "query_id",
-  "session_id",
-  "session_type",
-  "hiveserver2_protocol_version",
-  "db_user",
-  "db_user_connection",
-  "db_name",
-  "impala_coordinator",
-  "query_status",
-  "query_state",
-  "impala_query_end_state",
-  "query_type",
-  "network_address",
-  "start_time_utc",
-  "total_time_ms",
-  "query_opts_config",
-  "resource_pool",
-  "per_host_mem_estimate",
-  "dedicated_coord_mem_estimate",
-  "per_host_fragment_instances",
-  "backends_count",
-  "admission_result",
-  "cluster_memory_admitted",
-  "executor_group",
-  "executor_groups",
-  "exec_summary",
-  "num_rows_fetched",
-  "row_materialization_rows_per_sec",
-  "row_materialization_time_ms",
-  "compressed_bytes_spilled",
-  "event_planning_finished",
-  "event_submit_for_admission",
-  "event_completed_admission",
-  "event_all_backends_started",
-  "event_rows_available",
-  "event_first_row_fetched",
-  "event_last_row_fetched",
-  "event_unregister_query",
-  "read_io_wait_total_ms",
-  "read_io_wait_mean_ms",
-  "bytes_read_cache_total",
-  "bytes_read_total",
-  "pernode_peak_mem_min",
-  "pernode_peak_mem_max",
-  "pernode_peak_mem_mean",
-  "sql",
-  "plan",
-  "tables_queried",
-  "select_columns",
-  "where_columns",
-  "join_columns",
-  "aggregate_columns",
-  "orderby_columns",
-  "coordinator_slots",
-  "executor_slots",
-] as const;
-
-export type QueryLogColumn = (typeof QUERY_LOG_COLUMNS)[number];
 export type QueryLogRow = Readonly<Record<QueryLogColumn, string | number>>;
 
 /** What the events don't carry because it belongs to the request. */

@@ -5,12 +5,12 @@ import {
   csvHeader,
   csvLine,
   jsonLine,
-  QUERY_LOG_COLUMNS,
   QueryLogExport,
   type QueryLogRow,
   type RequestFigures,
 } from "../../src/insight/query-log-export.ts";
 import { DEFAULT_DEMAND, demandOf } from "../../src/workload/query-log/demand.ts";
+import { QUERY_LOG_COLUMNS } from "../../src/workload/query-log/query-log-columns.ts";
 import { readQueryLog } from "../../src/workload/query-log/read-query-log.ts";
 import { fileWith, GiB, MiB } from "../workload/query-log/log-fixtures.ts";
 

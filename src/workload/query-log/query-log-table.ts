@@ -16,13 +16,14 @@ import {
   outcomeOf,
   rejectionOf,
 } from "./logged-query.ts";
+import type { QueryLogColumn } from "./query-log-columns.ts";
 import { fingerprintOf, reservationText, tablesOf, tablesWithoutStats } from "./statement.ts";
 
 /** What makes a table of columns this table; nothing else is required. */
-export const TABLE_MARKS: readonly string[] = ["query_id", "admission_result", "event_completed_admission"];
+export const TABLE_MARKS: readonly QueryLogColumn[] = ["query_id", "admission_result", "event_completed_admission"];
 
 /** Read from the file when it lets us choose (Parquet): the wide text columns we never look at stay there. */
-export const TABLE_COLUMNS: readonly string[] = [
+export const TABLE_COLUMNS: readonly QueryLogColumn[] = [
   ...TABLE_MARKS,
   "cluster_id",
   "session_id",
