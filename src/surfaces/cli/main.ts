@@ -7,6 +7,7 @@
 import { Command, CommanderError } from "commander";
 import { ConfigError, placeText, SeveralConfigErrors } from "../../config/config-error.ts";
 import { registerCheck } from "./check-command.ts";
+import { registerDemo } from "./demo-command.ts";
 import { registerEta } from "./eta-command.ts";
 import { registerExplain } from "./explain-command.ts";
 import { registerImport } from "./import-command.ts";
@@ -54,6 +55,7 @@ function newProgram(surroundings: Surroundings, exit: (code: number) => void): C
   registerReplay(program, surroundings, exit);
   registerImport(program, surroundings, exit);
   registerCheck(program, surroundings, exit);
+  registerDemo(program, surroundings, exit);
   registerStress(program, surroundings, exit);
   registerSize(program, surroundings, exit);
   registerLab(program, surroundings, exit);
@@ -90,6 +92,16 @@ function configErrorLines(error: ConfigError): string[] {
   return [...error.message.split("\n"), `next: ${error.remedy}`];
 }
 
+async function ask(question: string): Promise<string> {
+  const { createInterface } = await import("node:readline/promises");
+  const lines = createInterface({ input: process.stdin, output: process.stdout });
+  // Ctrl-C at a question ends the program, as it does everywhere else.
+  lines.on("SIGINT", () => process.exit(130));
+  const answer = await lines.question(question);
+  lines.close();
+  return answer;
+}
+
 /** True when Node was started with this file, whatever links lead to it. */
 async function isEntry(): Promise<boolean> {
   const [, started] = process.argv;
@@ -104,6 +116,7 @@ if (await isEntry()) {
   process.stdout.on("error", (error: NodeJS.ErrnoException) => {
     process.exit(error.code === "EPIPE" ? 0 : OUR_FAULT);
   });
-  const { stdout, stderr, env } = process;
-  process.exitCode = await main(process.argv.slice(2), { stdout, stderr, environment: env });
+  const { stdin, stdout, stderr, env } = process;
+  const canAsk = stdin.isTTY && stdout.isTTY;
+  process.exitCode = await main(process.argv.slice(2), { stdout, stderr, environment: env, ...(canAsk && { ask }) });
 }

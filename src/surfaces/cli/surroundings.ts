@@ -14,6 +14,8 @@ export interface Surroundings {
   readonly stdout: OutputStream;
   readonly stderr: OutputStream;
   readonly environment: Readonly<Record<string, string | undefined>>;
+  /** Asks whoever sits at the terminal for a line; left out where nobody does. */
+  readonly ask?: (question: string) => Promise<string>;
 }
 
 /** `--color`, `--no-color` of the program. */
