@@ -9,7 +9,7 @@ import { SCRATCH_FULL } from "./demo/scratch-full.ts";
 import { SKEW } from "./demo/skew.ts";
 import { SPILLING } from "./demo/spilling.ts";
 import { type Finding, holds, type Story } from "./demo/story.ts";
-import { Teller } from "./demo/teller.ts";
+import { StoryStopped, Teller } from "./demo/teller.ts";
 import { TWO_QUERIES_COMPETE } from "./demo/two-queries-compete.ts";
 import { paint, wrap } from "./look.ts";
 import { seedOption } from "./options.ts";
@@ -18,6 +18,8 @@ import { type ColourChoice, type Surroundings, writeJson, writeLines } from "./s
 export const STORIES: readonly Story[] = [SPILLING, TWO_QUERIES_COMPETE, SKEW, SCRATCH_FULL];
 
 const DOES_NOT_HOLD = 99;
+/** As a shell says it. */
+const INTERRUPTED = 130;
 const DEFAULT_SEED = 7;
 
 interface DemoFlags extends ColourChoice {
@@ -53,6 +55,9 @@ async function demoCommand(story: Story | undefined, flags: DemoFlags, surroundi
   if (story === undefined) return list(surroundings, flags);
   const quiet = flags.json === true || flags.check === true;
   const teller = new Teller(surroundings, { ...flags, quiet, fast: quiet || flags.fast === true });
+  const onInterrupt = () => teller.stop();
+  // Once: a second Ctrl-C ends the program where it stands.
+  process.once("SIGINT", onInterrupt);
   try {
     const guess = quiet ? null : await begin(story, teller, surroundings);
     const findings = await story.play(teller, flags.seed ?? DEFAULT_SEED);
@@ -60,7 +65,11 @@ async function demoCommand(story: Story | undefined, flags: DemoFlags, surroundi
     else if (flags.check) writeLines(surroundings.stdout, checkLines(story, findings));
     else await conclude(story, findings, guess, teller, surroundings, flags.answers === true);
     return findings.every(holds) ? 0 : DOES_NOT_HOLD;
+  } catch (error) {
+    if (error instanceof StoryStopped) return INTERRUPTED;
+    throw error;
   } finally {
+    process.off("SIGINT", onInterrupt);
     teller.end();
   }
 }

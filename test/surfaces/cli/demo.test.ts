@@ -1,4 +1,6 @@
 /** The told stories: their numbers, their order, and what is asked of whom (page-and-demos 4, 6.3). */
+import { readdirSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { describe, expect, test } from "vitest";
 import { MiB } from "../../../src/core/units.ts";
 import { memoryLines, partitionStrip } from "../../../src/surfaces/cli/demo/memory-picture.ts";
@@ -97,6 +99,21 @@ describe("spilling, told", () => {
     expect(text).toContain("you said two");
     expect(text).toContain("All three: a sort that fits never asks for the disk.");
   });
+});
+
+test("Ctrl-C stops a story between two frames and leaves no folder behind", async () => {
+  const folders = () => readdirSync(tmpdir()).filter((f) => f.startsWith(`waterhole-demo-${process.pid}-`));
+  const code = await main(["demo", "spilling", "--fast"], {
+    stdout: {
+      write: (text: string) => {
+        if (text.includes("MEM_LIMIT 320 MB\n")) process.emit("SIGINT");
+      },
+    },
+    stderr: { write: () => undefined },
+    environment: {},
+  });
+  expect(code).toBe(130);
+  expect(folders()).toEqual([]);
 });
 
 describe("the picture: limit, reservation, used", () => {

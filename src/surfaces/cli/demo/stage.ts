@@ -46,7 +46,7 @@ export class Stage {
 
   /** `directoryLimits`: bytes that queries may write to each scratch directory; one without limit unless said. */
   constructor(poolBytes: number, directoryLimits: readonly number[] = [Number.POSITIVE_INFINITY]) {
-    this.#folder = mkdtempSync(join(tmpdir(), "waterhole-demo-"));
+    this.#folder = mkdtempSync(join(tmpdir(), `waterhole-demo-${process.pid}-`));
     this.#arena = createArena({ poolBytes, minBufferBytes: 8 * KiB, threads: QUERIES });
     this.#allocator = privateAllocator(this.#arena);
     this.root = new LocalReservation({ label: "Process", limit: poolBytes });

@@ -12,6 +12,11 @@ const RULE_WIDTH = 10;
 /** A frame stays so long, unless told at once. */
 const FRAME_MILLIS = 40;
 
+/** Somebody pressed Ctrl-C: the story stops at its next frame, and what it made is taken away on the way out. */
+export class StoryStopped extends Error {
+  override readonly name = "StoryStopped";
+}
+
 export class Teller {
   readonly look: Look;
   readonly picture: Look;
@@ -19,6 +24,7 @@ export class Teller {
   readonly #block: ProgressBlock | null;
   readonly #isQuiet: boolean;
   readonly #isSlow: boolean;
+  #isStopped = false;
 
   /** `quiet`: for `--json`, nothing is told. `fast`: nothing is waited for. */
   constructor(surroundings: Surroundings, choice: ColourChoice & { readonly quiet: boolean; readonly fast: boolean }) {
@@ -53,6 +59,11 @@ export class Teller {
   async frame(lines: () => readonly string[]): Promise<void> {
     if (this.#block !== null) this.#block.draw(lines());
     await sleep(this.#isSlow ? FRAME_MILLIS : 0);
+    if (this.#isStopped) throw new StoryStopped();
+  }
+
+  stop(): void {
+    this.#isStopped = true;
   }
 
   /** Takes the picture away; also when the story is broken off. */
