@@ -1,23 +1,10 @@
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
-import { afterAll, describe, expect, test } from "vitest";
-import { main } from "../../../src/surfaces/cli/main.ts";
+import { describe, expect, test } from "vitest";
+import { testFolder, waterhole } from "./command-line.ts";
 
 const EXAMPLES = resolve(import.meta.dirname, "../../../examples/dashboards");
-const dir = mkdtempSync(join(tmpdir(), "waterhole-eta-"));
-afterAll(() => rmSync(dir, { recursive: true }));
-
-async function waterhole(...args: string[]): Promise<{ code: number; stdout: string; stderr: string }> {
-  const written = { stdout: "", stderr: "" };
-  const stream = (name: "stdout" | "stderr") => ({
-    write: (text: string) => {
-      written[name] += text;
-    },
-  });
-  const code = await main(args, { stdout: stream("stdout"), stderr: stream("stderr"), environment: {} });
-  return { code, ...written };
-}
+const dir = testFolder();
 
 function scenario(name: string, arrivals: string): string {
   const path = join(dir, name);

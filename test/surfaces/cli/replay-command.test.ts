@@ -1,24 +1,11 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { main } from "../../../src/surfaces/cli/main.ts";
+import { beforeAll, describe, expect, test } from "vitest";
+import { testFolder, waterhole } from "./command-line.ts";
 
 const EXAMPLES = resolve(import.meta.dirname, "../../../examples/dashboards");
-const dir = mkdtempSync(join(tmpdir(), "waterhole-test-"));
+const dir = testFolder();
 const RECORDS = join(dir, "dropped.jsonl");
-afterAll(() => rmSync(dir, { recursive: true }));
-
-async function waterhole(...args: string[]): Promise<{ code: number; stdout: string; stderr: string }> {
-  const written = { stdout: "", stderr: "" };
-  const stream = (name: "stdout" | "stderr") => ({
-    write: (text: string) => {
-      written[name] += text;
-    },
-  });
-  const code = await main(args, { stdout: stream("stdout"), stderr: stream("stderr"), environment: {} });
-  return { code, ...written };
-}
 
 /** The records with every line that has `from` changed. */
 function changed(name: string, from: string | RegExp, to: string): string {
