@@ -4,7 +4,7 @@
 import { describe, expect, test } from "vitest";
 import { lossOf, type Outcome } from "../../src/insight/size/outcome.ts";
 import { Evaluator } from "../../src/insight/size/problem.ts";
-import { compareCost, keyOf, type Setting } from "../../src/insight/size/setting.ts";
+import { costOrder, keyOf, type Setting } from "../../src/insight/size/setting.ts";
 import { DEFAULT_SIZE_OPTIONS, sizePool } from "../../src/insight/size/size-pool.ts";
 import { evaluatorFor, GiB, NOW, problemOf } from "../insight/size/size-fixtures.ts";
 
@@ -35,7 +35,7 @@ describe("insight 3.8: elimination finds what brute force finds", () => {
     const meets = (o: Outcome): boolean => o.p95 <= goal.p95 && lossOf(o) <= goal.loss;
     const brute =
       [...candidates]
-        .sort(compareCost)
+        .sort(costOrder(NOW))
         .find((setting) => meets(evaluator.run({ engine: "rules", day: 0, from: 0, to, setting }))) ?? null;
     const found = report.rows.find((r) => r.label === report.cheapest)?.setting ?? null;
     expect(found === null ? null : keyOf(found)).toBe(brute === null ? null : keyOf(brute));

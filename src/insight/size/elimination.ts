@@ -12,7 +12,7 @@
 import { isWorse, selectionConstant } from "./intervals.ts";
 import { lossOf, type Outcome, spillShareOf } from "./outcome.ts";
 import type { Engine, Evaluate, Job } from "./problem.ts";
-import { compareCost, costsNoMore, keyOf, type Setting } from "./setting.ts";
+import { costOrder, costsNoMore, keyOf, type Setting } from "./setting.ts";
 import { isSameRun, levelOf, outcomesOf, type SharingRules } from "./sharing.ts";
 import type { Window } from "./windows.ts";
 
@@ -132,6 +132,7 @@ export async function eliminate(input: EliminationInput): Promise<Elimination> {
 
 class Run {
   private readonly input: EliminationInput;
+  private readonly byCost: (a: Setting, b: Setting) => number;
   private readonly dropped: Drop[] = [];
   private readonly left: { step: string; candidates: number }[] = [];
   private readonly effort = { modelRuns: 0, modelQueries: 0, rulesRuns: 0, rulesQueries: 0 };
@@ -142,6 +143,7 @@ class Run {
 
   constructor(input: EliminationInput) {
     this.input = input;
+    this.byCost = costOrder(input.now);
   }
 
   // Rounds
@@ -190,7 +192,7 @@ class Run {
     where: string,
     isWhole: boolean,
   ): Setting[] {
-    const inOrder = [...settings].sort(compareCost);
+    const inOrder = [...settings].sort(this.byCost);
     const kept: Setting[] = [];
     const falls = new Set<Setting>();
     for (const s of inOrder) {
@@ -216,7 +218,7 @@ class Run {
   async walk(alive: readonly Setting[]): Promise<Setting | null> {
     // Whether a query spills follows from its peak and its limit: the model knows it as well as the rules.
     const inOrder = [...alive]
-      .sort(compareCost)
+      .sort(this.byCost)
       .filter((s) => spillShareOf(this.modelDay.get(keyOf(s))!) <= this.input.goal.spill);
     const { width, walk } = this.input.options;
     let runs = 0;
@@ -243,8 +245,8 @@ class Run {
     const { finalists } = this.input.options;
     const o = (s: Setting): Outcome => this.rulesDay.get(keyOf(s)) ?? this.modelDay.get(keyOf(s))!;
     const better = [...alive]
-      .sort(compareCost)
-      .filter((s) => cheapest === null || compareCost(cheapest, s) < 0)
+      .sort(this.byCost)
+      .filter((s) => cheapest === null || this.byCost(cheapest, s) < 0)
       .filter((s) => this.isNearlyFeasible(o(s)));
     const chosen = cheapest === null ? [] : [cheapest];
     for (const level of levelsOf(better)) {
@@ -282,7 +284,7 @@ class Run {
     const h2 = selectionConstant(Math.max(2, active.length), options.firstDays, options.alpha);
     const mine = outcomes.get(keyOf(s))!;
     const beaten = active.some((other) => {
-      if (other === s || compareCost(other, s) > 0) return false;
+      if (other === s || this.byCost(other, s) > 0) return false;
       const theirs = outcomes.get(keyOf(other))!;
       const worse = (pick: (o: Outcome) => number, delta: number): boolean =>
         isWorse(mine.map(pick), theirs.map(pick), options.firstDays, h2, delta);
@@ -299,7 +301,7 @@ class Run {
     const [now, ...finalists] = known;
     return {
       now: now!,
-      finalists: finalists.sort((a, b) => compareCost(a.setting, b.setting)),
+      finalists: finalists.sort((a, b) => this.byCost(a.setting, b.setting)),
       cheapest: cheapest === null ? null : (finalists.find((f) => keyOf(f.setting) === keyOf(cheapest)) ?? null),
       drops: this.dropped,
       effort: { candidates: this.input.candidates.length, ...this.effort, left: this.left },

@@ -62,21 +62,28 @@ export function keyOf(s: Setting): string {
 const asLimit = (n: number): number => (n < 0 ? Number.MAX_VALUE : n);
 
 /**
- * The order in which "cheapest" is meant: memory that others don't get, then the simpler setting, then the
- * tighter one. Total, so that two machines never disagree about a tie.
+ * The order in which "cheapest" is meant: memory that others don't get, then the simpler setting, then the one
+ * that changes least of today's, then the tighter one. Total, so that two machines never disagree about a tie.
  */
-export function compareCost(a: Setting, b: Setting): number {
-  return (
+export const costOrder =
+  (now: Setting) =>
+  (a: Setting, b: Setting): number =>
     asLimit(a.maxMem) - asLimit(b.maxMem) ||
     Number(a.split !== null) - Number(b.split !== null) ||
+    changesFrom(now, a) - changesFrom(now, b) ||
     asLimit(a.maxRunning) - asLimit(b.maxRunning) ||
     a.maxQueued - b.maxQueued ||
     a.timeout - b.timeout ||
     a.maxQueryMem - b.maxQueryMem ||
     a.minQueryMem - b.minQueryMem ||
-    (keyOf(a) < keyOf(b) ? -1 : keyOf(a) > keyOf(b) ? 1 : 0)
-  );
-}
+    (keyOf(a) < keyOf(b) ? -1 : keyOf(a) > keyOf(b) ? 1 : 0);
+
+const changesFrom = (now: Setting, s: Setting): number =>
+  Number(s.maxRunning !== now.maxRunning) +
+  Number(s.maxQueued !== now.maxQueued) +
+  Number(s.timeout !== now.timeout) +
+  Number(s.minQueryMem !== now.minQueryMem) +
+  Number(s.maxQueryMem !== now.maxQueryMem);
 
 /** `a` takes no more of anything than `b`. */
 export const costsNoMore = (a: Setting, b: Setting): boolean =>

@@ -10,7 +10,7 @@ import { CONSTRAINT_TEXT } from "../binding.ts";
 import type { Drop, DropReason, Effort, Elimination, Finalist, Goal } from "./elimination.ts";
 import { type Interval, intervalOf, pairedInterval } from "./intervals.ts";
 import { type BindingShare, lossOf, memoryUsedShare, spillShareOf } from "./outcome.ts";
-import { compareCost, keyOf, type Setting } from "./setting.ts";
+import { keyOf, type Setting } from "./setting.ts";
 
 export interface SizeRow {
   readonly label: string;
@@ -174,7 +174,7 @@ export function sentencesOf(pool: string, now: SizeRow, chosen: SizeRow | null, 
       `No setting that was tried meets the goal for ${pool}.`,
       `${[sentenceCase(boundBy(now)), idle].filter((s) => s !== "").join("; ")}.`,
     ];
-  const isSame = compareCost(now.setting, chosen.setting) === 0;
+  const isSame = keyOf(now.setting) === keyOf(chosen.setting);
   const first = isSame
     ? `Leave ${pool} as it is: nothing cheaper meets the goal.`
     : `${changeText(pool, now, chosen)}: ${effectText(now, chosen)}${priceText(now, chosen)}.`;

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { lossOf, type Outcome } from "../../../src/insight/size/outcome.ts";
 import { Evaluator } from "../../../src/insight/size/problem.ts";
-import { compareCost, keyOf, type Setting } from "../../../src/insight/size/setting.ts";
+import { costOrder, keyOf, type Setting } from "../../../src/insight/size/setting.ts";
 import { DEFAULT_SIZE_OPTIONS, type SizeOptions, sizePool } from "../../../src/insight/size/size-pool.ts";
 import type { SizeReport } from "../../../src/insight/size/size-report.ts";
 import { evaluatorFor, GiB, gridAround, NOW, problemOf, type Traffic } from "./size-fixtures.ts";
@@ -34,7 +34,7 @@ function bruteForce(
   const evaluator = new Evaluator(problem);
   const to = problem.days[0]!.count;
   const meets = (o: Outcome): boolean => o.p95 <= goal.p95 && lossOf(o) <= goal.loss;
-  const inOrder = [...candidates].sort(compareCost);
+  const inOrder = [...candidates].sort(costOrder(NOW));
   return inOrder.find((setting) => meets(evaluator.run({ engine: "rules", day: 0, from: 0, to, setting }))) ?? null;
 }
 
