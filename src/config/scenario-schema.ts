@@ -259,7 +259,9 @@ const uses = z
       .optional(),
     spillable: z
       .boolean()
-      .describe("Whether it can write to scratch when memory is refused; otherwise it fails.")
+      .describe(
+        "Whether it can write to scratch when memory is refused; otherwise it fails. Without a minReservation of its own, one that can holds at least 6mb an instance while it runs (three buffers of 2mb, as Impala plans for a sort), or its peak or what its memory limit leaves, if those are less; admission does not count this default.",
+      )
       .prefault(true),
     ...operators,
   })
@@ -324,7 +326,7 @@ const queryClass = z
     uses: uses.optional(),
     ...operators,
     minReservation: size(
-      "Minimum reservation of each executor fragment instance. Left out: 0, or what the operators need.",
+      "Minimum reservation of each executor fragment instance. Left out: what the operators need; for a footprint 0, and see spillable.",
     ).optional(),
     coordinatorMinReservation: size("Minimum reservation of the coordinator's fragment.").prefault("0b"),
     threads: count("Threads that each fragment instance reserves.", 0).prefault(1),
@@ -332,7 +334,9 @@ const queryClass = z
       .int()
       .min(0)
       .max(64)
-      .describe("MT_DOP: fragment instances, and so slots, on each host; 0 counts as 1.")
+      .describe(
+        "MT_DOP: fragment instances, and so slots, on each host; 0 counts as 1. The live fleet shares a footprint's peak among so many; real operators run as one instance a host and count as so many.",
+      )
       .optional(),
     fragments: z
       .array(fragment)

@@ -32,9 +32,11 @@ import { RecordedController } from "../core/admission/recorded-controller.ts";
 import { fail, invariant } from "../core/assert.ts";
 import type { Schedule, ScheduledBackend } from "../core/cluster/schedule.ts";
 import type { AdmissionPath, RunEvent } from "../core/events.ts";
+import { reservationLimitFor } from "../core/memory/reservation-limit.ts";
 import { queryIdParts } from "../core/memory/tracker-records.ts";
 import type { PoolConfig } from "../core/pool-config.ts";
 import type { Bytes, Instant, MaxBytes } from "../core/units.ts";
+import { footprintMinimum } from "../workload/footprint-minimum.ts";
 import type { Ending, Submission } from "../workload/workload.ts";
 import type { OwnView } from "./cluster-view.ts";
 import type { Fleet } from "./fleet.ts";
@@ -235,8 +237,8 @@ export class Coordinator {
     const queryClass = classes[submission.queryClass]!;
     const orders = ordersFor(q, schedule, memory, queryClass.uses, this.#around);
     q.openAt = schedule.backends.map(() => 0);
-    for (const { task, position } of orders) {
-      q.open.set(task, position);
+    for (const { task, position, order } of orders) {
+      q.open.set(task, { position, instance: order.instance });
       q.openAt[position]!++;
       route(task, this, q);
     }
@@ -253,10 +255,11 @@ export class Coordinator {
 
   /** What an instance of one of our queries tells. */
   progress(q: LiveQuery, p: Progress, now: Instant): void {
-    const position = q.open.get(p.task);
-    if (position === undefined) return;
+    const open = q.open.get(p.task);
+    if (open === undefined) return;
+    const { position, instance } = open;
     const host = q.admission!.plan!.schedule.hosts[position]!;
-    const at = { at: now, query: q.id, host, instance: instanceOf(position) };
+    const at = { at: now, query: q.id, host, instance };
     switch (p.kind) {
       case "started":
         this.#around.noteStart(q, p.at);
@@ -284,7 +287,7 @@ export class Coordinator {
   ): void {
     q.open.delete(p.task);
     q.openAt[position]!--;
-    q.peak = Math.max(q.peak, p.peak);
+    q.peak = Math.max(q.peak, p.peakOnHost);
     const { peak, spilled } = p;
     this.#emit({ kind: "fragmentFinished", ...at, peak, spilled, error: p.error?.text ?? null });
     if (p.error !== null && p.error.code !== CANCELLED_CODE) this.#instanceFailed(q, p.error.code, p.error.text, at);
@@ -419,9 +422,6 @@ export class Coordinator {
   }
 }
 
-/** One instance per host stands for all of the query's there; numbered in schedule order, from 1. */
-const instanceOf = (position: number): number => position + 1;
-
 interface Placed {
   readonly task: number;
   readonly position: number;
@@ -438,29 +438,45 @@ function ordersFor(
   const placed: Placed[] = [];
   schedule.backends.forEach((b, position) => {
     if (b.numInstances === 0) return;
-    const task = around.fleet.nextTask();
-    const order = {
-      task,
-      host: around.hostNumber(b.desc.address),
-      instance: instanceOf(position),
-      memLimit: (b.isCoordBackend ? memory.coordinatorMemLimit : memory.memLimit) as MaxBytes,
-      minReservation: b.minReservation,
-      peak: peakOn(b, schedule, q.submission.peak, uses),
-      hasOperators: !collectsOnly(b, schedule),
-    };
-    placed.push({ task, position, order });
+    const memLimit = (b.isCoordBackend ? memory.coordinatorMemLimit : memory.memLimit) as MaxBytes;
+    const room = reservationLimitFor(memLimit, b.desc.admitMemLimit, q.submission.shape.options.bufferPoolLimit);
+    const peak = peakOn(b, schedule, q.submission.peak, uses);
+    const siblings = uses.kind === "footprint" ? workingInstances(b, schedule) : 1;
+    const minReservation = footprintMinimum(uses, b.minReservation, peak, room, siblings) as Bytes;
+    const onHost = { host: around.hostNumber(b.desc.address), siblings, memLimit, minReservation };
+    for (let i = 0; i < siblings; i++) {
+      const task = around.fleet.nextTask();
+      const order = {
+        ...onHost,
+        task,
+        instance: placed.length + 1,
+        claim: shareOf(minReservation, i, siblings),
+        peak: shareOf(peak, i, siblings),
+        hasOperators: !collectsOnly(b, schedule),
+      };
+      placed.push({ task, position, order });
+    }
   });
   return placed;
 }
 
+/** Whole bytes that add up to `total`. */
+const shareOf = (total: number, i: number, n: number): Bytes =>
+  (Math.floor((total * (i + 1)) / n) - Math.floor((total * i) / n)) as Bytes;
+
+/** One at least: the root fragment beside others on a host only collects rows, and counts as part of the first. */
+function workingInstances(b: ScheduledBackend, schedule: Schedule): number {
+  const beside = b.isCoordBackend && schedule.backends.length > 1 ? rootInstances(schedule) : 0;
+  return Math.max(1, b.numInstances - beside);
+}
+
 /** The root fragment on a coordinator only collects rows; what the query uses is in the others. */
 function collectsOnly(b: ScheduledBackend, schedule: Schedule): boolean {
-  const ofRoot = schedule.shape.fragments.reduce(
-    (n, f) => n + (f.runsOn === "coordinator" ? f.instancesPerHost : 0),
-    0,
-  );
-  return b.isCoordBackend && schedule.backends.length > 1 && b.numInstances <= ofRoot;
+  return b.isCoordBackend && schedule.backends.length > 1 && b.numInstances <= rootInstances(schedule);
 }
+
+const rootInstances = ({ shape }: Schedule): number =>
+  shape.fragments.reduce((n, f) => n + (f.runsOn === "coordinator" ? f.instancesPerHost : 0), 0);
 
 function peakOn(b: ScheduledBackend, schedule: Schedule, peak: number, uses: Use): Bytes {
   if (uses.kind !== "footprint" || collectsOnly(b, schedule)) return 0 as Bytes;

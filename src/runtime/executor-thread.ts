@@ -145,6 +145,7 @@ export class ExecutorThread implements FragmentThread, ThreadControl {
         address: shared.address,
         ledger: openHostLedger(shared.ledger, this.lockId),
         arena: new Arena(shared.arena, shared.pageSize),
+        shared: new Map(),
         operators: shared.operators === null ? null : operatorsOf(shared.operators, this.scratch, shared.address),
       };
       this.#hosts.set(number, host);
@@ -164,6 +165,7 @@ export class ExecutorThread implements FragmentThread, ThreadControl {
       run.abandon();
       this.ended(task);
     }
+    this.#hosts.get(host)?.shared.clear();
   }
 
   refuse(order: RefusalOrder): void {

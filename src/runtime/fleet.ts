@@ -119,7 +119,7 @@ interface OpenTask {
 }
 
 const NO_BYTES = 0 as Bytes;
-const LOST_FRAGMENT = { peak: NO_BYTES, spilled: NO_BYTES, output: null };
+const LOST_FRAGMENT = { peak: NO_BYTES, peakOnHost: NO_BYTES, spilled: NO_BYTES, output: null };
 
 const WARM_UP: QueryOrder = {
   id: "0000000000000000:0000000000000000",
@@ -235,6 +235,8 @@ export class Fleet {
       instance: 0,
       memLimit: -1 as const,
       minReservation: NO_BYTES,
+      claim: NO_BYTES,
+      siblings: 1,
       peak: NO_BYTES,
       hasOperators: false,
     };

@@ -1,7 +1,8 @@
 /**
  * The life of one fragment instance with a footprint, on one host (memory 2.5, 4, 5):
  *
- *   start: the query's trackers, its minimum in one piece (R16; refused: code 106, R17), the operator claims it
+ *   start: the query's trackers with its minimum in one piece (R16; refused: code 106, R17), opened by the first
+ *          of its instances on the host; the operator claims its part
  *   steps: the footprint moves along its profile; what it grows by is reserved, used, and touched in the arena;
  *          a refused reservation is the trigger to spill (O3), or, where it can't, the end with code 7
  *   end:   what was spilled is read back, checked and dropped; everything is given back
@@ -17,6 +18,7 @@ import { givePages, missingPages, newestPages, takePages } from "../core/memory/
 import { claim } from "../core/memory/initial-reservations.ts";
 import {
   F_MEM_PARENT,
+  F_MEM_PEAK,
   F_PAGE_COUNT,
   F_RESERVATION,
   F_SCRATCH,
@@ -43,12 +45,12 @@ import {
   releaseTo,
   unusedOf,
 } from "../core/memory/reservation-trackers.ts";
-import { openClient, queryOf, type ScratchAnswer, takeScratch } from "../core/memory/tracker-records.ts";
+import { openClient, openInstance, queryOf, type ScratchAnswer, takeScratch } from "../core/memory/tracker-records.ts";
 import { type Bytes, type Instant, MiB } from "../core/units.ts";
 import { progressOfPeak, shareOfPeak } from "../workload/footprint.ts";
 import { closeWithAll } from "./host-ledger.ts";
-import type { FragmentThread, Instance, ThreadHost } from "./instance.ts";
-import { ledgerFull, openOnHost, queryPeakAndClose } from "./instance-trackers.ts";
+import type { FragmentThread, Instance, SharedQuery, ThreadHost } from "./instance.ts";
+import { ledgerFull, openQueryOnHost } from "./instance-trackers.ts";
 import { CANCELLED_CODE, type FragmentError, type FragmentOrder, type QueryOrder } from "./protocol.ts";
 import { ScratchFile } from "./scratch-space.ts";
 
@@ -68,6 +70,12 @@ interface Block {
   readonly pages: readonly number[];
 }
 
+interface Peaks {
+  readonly peak: Bytes;
+  readonly peakOnHost: Bytes;
+}
+
+const NO_PEAKS: Peaks = { peak: 0 as Bytes, peakOnHost: 0 as Bytes };
 const CANCELLED: FragmentError = { code: CANCELLED_CODE, text: "Cancelled" };
 
 export class FragmentRun implements Instance {
@@ -82,6 +90,7 @@ export class FragmentRun implements Instance {
   #client = NONE;
   #next: { cancel(): void } | null = null;
   #hasEnded = false;
+  #shared: SharedQuery | null = null;
 
   /** Numbers of the pages in the arena, in the order in which they were touched. */
   readonly #resident: number[] = [];
@@ -104,7 +113,8 @@ export class FragmentRun implements Instance {
       this.#thread.ended(this.order.task);
       return;
     }
-    const opened = ledger.run(openFragment, this.query, this.order, this.#thread.lockId, address);
+    this.#shared = this.#host.shared.get(this.query.id) ?? this.#open();
+    const opened = ledger.run(openFragment, this.#shared, this.order, this.#thread.lockId, address);
     if (typeof opened !== "number") {
       this.#end(opened);
       return;
@@ -113,7 +123,19 @@ export class FragmentRun implements Instance {
     this.#thread.tell({ kind: "started", task: this.order.task, at: this.#thread.now() });
     this.#plan = planOf(this.query, this.order.peak);
     this.#tellReserved();
-    this.#advance();
+    // Whoever starts in the same piece of work claims its minimum before anybody grows, however late the thread is.
+    this.#thread.soon(() => this.#advance());
+  }
+
+  /** The query, by the first of its instances here. */
+  #open(): SharedQuery {
+    const { ledger, address, shared } = this.#host;
+    const { siblings, minReservation } = this.order;
+    const { lockId } = this.#thread;
+    const opened = ledger.run(openQueryOnHost, this.query, this.order, lockId, address, minReservation);
+    const query = { opened, toClaim: siblings, toEnd: siblings, isAlone: siblings === 1 };
+    if (siblings > 1) shared.set(this.query.id, query);
+    return query;
   }
 
   /** The query was cancelled: everything is given back at once. */
@@ -160,7 +182,7 @@ export class FragmentRun implements Instance {
     let error: FragmentError | null = null;
     if (change > 0) error = this.#grow(change);
     else {
-      ledger.run(shrink, this.#client, Math.min(used, -change), this.order.minReservation);
+      ledger.run(shrink, this.#client, Math.min(used, -change), this.order.claim);
       this.#forgetPages();
       error = this.#readBack(Math.min(this.#onDisk, Math.max(0, -change - used)));
     }
@@ -238,7 +260,7 @@ export class FragmentRun implements Instance {
   }
 
   #openFile(): ScratchFile {
-    this.#file ??= new ScratchFile(this.#thread.scratch, this.#host.address, this.query.id);
+    this.#file ??= new ScratchFile(this.#thread.scratch, this.#host.address, `${this.query.id}.${this.order.instance}`);
     return this.#file;
   }
 
@@ -251,7 +273,7 @@ export class FragmentRun implements Instance {
   #drainDisk(): FragmentError | null {
     if (this.#onDisk === 0) return null;
     const { ledger } = this.#host;
-    ledger.run(shrink, this.#client, ledger.run(get, this.#client, F_USED), this.order.minReservation);
+    ledger.run(shrink, this.#client, ledger.run(get, this.#client, F_USED), this.order.claim);
     this.#forgetPages();
     return this.#readBack(this.#onDisk);
   }
@@ -345,11 +367,13 @@ export class FragmentRun implements Instance {
     this.#hasEnded = true;
     this.#next?.cancel();
     this.#file?.remove();
-    const peak = this.#client === NONE ? 0 : this.#host.ledger.run(closeFragment, this.#client);
+    const { ledger, shared } = this.#host;
+    const peaks = this.#shared === null ? NO_PEAKS : ledger.run(closeFragment, this.#client, this.#shared);
+    if (this.#shared?.toEnd === 0) shared.delete(this.query.id);
     this.#client = NONE;
     const { task } = this.order;
     const spilled = this.#spilled as Bytes;
-    this.#thread.tell({ kind: "finished", task, peak: peak as Bytes, spilled, output: null, error });
+    this.#thread.tell({ kind: "finished", task, ...peaks, spilled, output: null, error });
     this.#thread.ended(task);
   }
 }
@@ -361,33 +385,43 @@ function planOf(query: QueryOrder, peak: number): { progress: number; target: nu
   return progress.map((p) => ({ progress: p, target: Math.trunc(shareOfPeak(query.profile, p) * peak) }));
 }
 
-/** R16 and R19: the client that has claimed the minimum, or why there is none. */
+/** R19: the client that has claimed its part of the minimum, or why there is none. */
 function openFragment(
   v: LedgerView,
-  query: QueryOrder,
+  shared: SharedQuery,
   order: FragmentOrder,
   owner: number,
   address: string,
 ): number | FragmentError {
-  const { minReservation } = order;
-  const opened = openOnHost(v, query, order, owner, address, minReservation);
+  const { opened } = shared;
+  shared.toClaim--;
   if ("code" in opened) return opened;
-  const client = openClient(v, opened.instance, 0, -1, owner);
-  if (client === NONE) {
-    for (const t of [opened.instance, opened.unclaimed, opened.query]) closeWithAll(v, t);
-    return ledgerFull(address);
-  }
-  claim(v, opened.unclaimed, client, minReservation);
+  const client = openInstanceAndClient(v, opened.query, order.instance, owner);
+  if (client !== NONE) claim(v, opened.unclaimed, client, order.claim);
   // Nothing is left to claim: an empty record would only be carried along.
-  closeWithAll(v, opened.unclaimed);
+  if (shared.toClaim === 0) closeWithAll(v, opened.unclaimed);
+  return client === NONE ? ledgerFull(address) : client;
+}
+
+function openInstanceAndClient(v: LedgerView, query: number, number: number, owner: number): number {
+  const instance = openInstance(v, query, number, owner);
+  if (instance === NONE) return NONE;
+  const client = openClient(v, instance, 0, -1, owner);
+  if (client === NONE) closeWithAll(v, instance);
   return client;
 }
 
-/** R22. Gives the query's peak on this host. */
-function closeFragment(v: LedgerView, client: number): number {
-  const instance = get(v, client, F_MEM_PARENT);
-  closeWithAll(v, client);
-  return queryPeakAndClose(v, instance);
+/** R22. The last of the query's instances closes the query. */
+function closeFragment(v: LedgerView, client: number, shared: SharedQuery): Peaks {
+  const { opened, isAlone } = shared;
+  shared.toEnd--;
+  const instance = client === NONE ? NONE : get(v, client, F_MEM_PARENT);
+  if ("code" in opened) return NO_PEAKS;
+  const peakOnHost = get(v, opened.query, F_MEM_PEAK) as Bytes;
+  const peak = isAlone ? peakOnHost : instance === NONE ? NO_PEAKS.peak : (get(v, instance, F_MEM_PEAK) as Bytes);
+  for (const t of [client, instance]) if (t !== NONE) closeWithAll(v, t);
+  if (shared.toEnd === 0) closeWithAll(v, opened.query);
+  return { peak, peakOnHost };
 }
 
 /** Uses `bytes` if they are reserved or can be; else the largest part that is granted; else what is unused. */

@@ -9,13 +9,17 @@ import { openInstance, openQuery, openUnclaimed } from "../core/memory/tracker-r
 import { closeWithAll } from "./host-ledger.ts";
 import type { FragmentError, FragmentOrder, QueryOrder } from "./protocol.ts";
 
-export interface OpenedOnHost {
+/** A query's own records on a host. */
+export interface QueryOnHost {
   readonly query: number;
   readonly unclaimed: number;
+}
+
+export interface OpenedOnHost extends QueryOnHost {
   readonly instance: number;
 }
 
-/** R16: everything or nothing. `claims` is what its operators will claim over time (R15). */
+/** The only instance of a query here. `claims` is what its operators will claim over time (R15). */
 export function openOnHost(
   v: LedgerView,
   query: QueryOrder,
@@ -24,23 +28,42 @@ export function openOnHost(
   address: string,
   claims: number,
 ): OpenedOnHost | FragmentError {
+  const opened = openQueryOnHost(v, query, order, owner, address, claims);
+  if ("code" in opened) return opened;
+  const instance = openInstance(v, opened.query, order.instance, owner);
+  if (instance !== NONE) return { ...opened, instance };
+  closeQueryOnHost(v, opened);
+  return ledgerFull(address);
+}
+
+/** R16: everything or nothing, for all instances that the query will have here. */
+export function openQueryOnHost(
+  v: LedgerView,
+  query: QueryOrder,
+  order: FragmentOrder,
+  owner: number,
+  address: string,
+  claims: number,
+): QueryOnHost | FragmentError {
   const { bufferPoolLimit, scratchLimit, pool, idParts } = query;
   const { memLimit, minReservation } = order;
   const q = openQuery(v, { id: idParts, pool, memLimit, bufferPoolLimit, scratchLimit, owner });
   if (q === NONE) return ledgerFull(address);
   const unclaimed = openUnclaimed(v, q, owner);
-  const instance = openInstance(v, q, order.instance, owner);
-  const opened = [instance, unclaimed, q].filter((t) => t !== NONE);
-  if (opened.length < 3) {
-    for (const t of opened) closeWithAll(v, t);
+  if (unclaimed === NONE) {
+    closeWithAll(v, q);
     return ledgerFull(address);
   }
-  if (!takeMinimum(v, unclaimed, minReservation, Math.max(minReservation, claims))) {
-    const text = minimumUnavailableText(minReservation, address, query.id, refusalText(v, v.refusal, address));
-    for (const t of opened) closeWithAll(v, t);
-    return { code: 106, text };
-  }
-  return { query: q, unclaimed, instance };
+  const opened = { query: q, unclaimed };
+  if (takeMinimum(v, unclaimed, minReservation, Math.max(minReservation, claims))) return opened;
+  const text = minimumUnavailableText(minReservation, address, query.id, refusalText(v, v.refusal, address));
+  closeQueryOnHost(v, opened);
+  return { code: 106, text };
+}
+
+function closeQueryOnHost(v: LedgerView, { query, unclaimed }: QueryOnHost): void {
+  closeWithAll(v, unclaimed);
+  closeWithAll(v, query);
 }
 
 /** R22, the instance's own clients being closed. Gives the query's peak on this host. */

@@ -6,8 +6,9 @@ import type { BufferAllocator } from "../core/memory/buffer-allocator.ts";
 import type { Instant } from "../core/units.ts";
 import type { Arena } from "./arena.ts";
 import type { HostLedger } from "./host-ledger.ts";
+import type { QueryOnHost } from "./instance-trackers.ts";
 import type { OperatorArena } from "./operators/operator-arena.ts";
-import type { FragmentOrder, Progress, QueryOrder } from "./protocol.ts";
+import type { FragmentError, FragmentOrder, Progress, QueryOrder } from "./protocol.ts";
 import type { ScratchBooks } from "./scratch/scratch-directories.ts";
 
 export interface Instance {
@@ -25,6 +26,18 @@ export interface ThreadHost {
   readonly ledger: HostLedger;
   readonly arena: Arena;
   readonly operators: HostOperators | null;
+  /** By query id: those of several instances here that have not all ended. */
+  readonly shared: Map<string, SharedQuery>;
+}
+
+/** What the instances of a query have in common on a host (R16: opened by the first of them, closed by the last). */
+export interface SharedQuery {
+  /** Or why it could not be opened: then none of its instances starts. */
+  readonly opened: QueryOnHost | FragmentError;
+  /** Instances that have not claimed their part of the minimum, and that have not ended. */
+  toClaim: number;
+  toEnd: number;
+  readonly isAlone: boolean;
 }
 
 /** What real operators work with on one host. */

@@ -28,8 +28,8 @@ export class LiveQuery {
   timeout: Appointment | null = null;
   cancel: Appointment | null = null;
 
-  /** Instances that have not ended: task -> position in the schedule. */
-  readonly open = new Map<number, number>();
+  /** Instances that have not ended, by task: their place in the schedule and number in the query. */
+  readonly open = new Map<number, { readonly position: number; readonly instance: number }>();
   /** Instances still open by position. */
   openAt: number[] = [];
   releasing: BackendRelease | null = null;

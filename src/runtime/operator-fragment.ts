@@ -215,12 +215,13 @@ export class OperatorFragment implements Instance {
   #end(error: FragmentError | null): void {
     this.#hasEnded = true;
     this.#group?.close();
-    const peak = this.#opened === null ? 0 : this.#host.ledger.run(closeAll, this.#opened, this.#clients);
+    const closed = this.#opened === null ? 0 : this.#host.ledger.run(closeAll, this.#opened, this.#clients);
+    const peak = closed as Bytes;
     this.#opened = null;
     if (this.#place !== NONE) this.#own.places.give(this.#place);
     const { task } = this.order;
     const spilled = (this.#group?.counters.scratchBytesWritten ?? 0) as Bytes;
-    this.#thread.tell({ kind: "finished", task, peak: peak as Bytes, spilled, output: this.#output, error });
+    this.#thread.tell({ kind: "finished", task, peak, peakOnHost: peak, spilled, output: this.#output, error });
     this.#thread.ended(task);
   }
 }

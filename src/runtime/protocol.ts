@@ -90,10 +90,14 @@ export interface FragmentOrder {
   /** The host's life that is meant. */
   readonly epoch: number;
   readonly instance: number;
+  /** Instances of the query on this host, this one included: they share its limits and come in one piece of work. */
+  readonly siblings: number;
   /** MEM-9 for this host; -1: none. */
   readonly memLimit: MaxBytes;
-  /** R15. */
+  /** R15: of the query on this host; whoever starts first takes it (R16). */
   readonly minReservation: Bytes;
+  /** What this instance claims of it (R19). */
+  readonly claim: Bytes;
   readonly peak: Bytes;
   /** False where the query only collects rows. */
   readonly hasOperators: boolean;
@@ -109,7 +113,10 @@ export type Progress =
   | ({ readonly kind: "finished"; readonly task: number } & FragmentEnd);
 
 export interface FragmentEnd {
+  /** Of the instance; where it is the only one, the query's on the host. */
   readonly peak: Bytes;
+  /** The query's on the host, so far. */
+  readonly peakOnHost: Bytes;
   readonly spilled: Bytes;
   /** Rows that came out of the last real operator and their check-sums; null for a footprint. */
   readonly output: Output | null;

@@ -9,11 +9,13 @@
  * Must keep: what is reserved on a host for a query is given back exactly once (`holding`).
  */
 import type { ModelSpec, QueryClass } from "../config/scenario.ts";
+import { reservationLimitFor } from "../core/memory/reservation-limit.ts";
 import type { Xoshiro128 } from "../core/random.ts";
+import { footprintMinimum } from "../workload/footprint-minimum.ts";
 import { type EventQueue, type Micros, NO_EVENT, toMicros } from "./event-queue.ts";
 import type { RequestQueueTopic } from "./request-queue-topic.ts";
 import type { SimQuery } from "./sim-query.ts";
-import { type HostWork, hostWork, hostWorkWithRefusals, roomUnder, skewOf, throwRefusals } from "./work.ts";
+import { type HostWork, hostWork, hostWorkWithRefusals, skewOf, throwRefusals } from "./work.ts";
 
 /** From the start of the work: at `work`, it is done at these schedule positions. */
 export interface WorkPoint {
@@ -26,6 +28,8 @@ export interface ExecutorsOptions {
   readonly classes: readonly QueryClass[];
   readonly model: ModelSpec;
   readonly addresses: readonly string[];
+  /** By host number: what queries may take of it. */
+  readonly processLimits: readonly number[];
   readonly events: EventQueue;
   /** Kind of the event that calls `workDone`; operand a is the query's slot. */
   readonly eventKind: number;
@@ -39,6 +43,8 @@ export class Executors {
   readonly #events: EventQueue;
   readonly #eventKind: number;
   readonly #topic: RequestQueueTopic;
+  readonly #processLimits: readonly number[];
+  readonly #leastProcessLimit: number;
   readonly #skews: readonly (Float64Array | null)[];
   readonly #cores: number | null;
   /** Running instances by host; kept only when cores count. */
@@ -54,6 +60,8 @@ export class Executors {
     this.#events = options.events;
     this.#eventKind = options.eventKind;
     this.#topic = options.topic;
+    this.#processLimits = options.processLimits;
+    this.#leastProcessLimit = Math.min(...options.processLimits);
     this.#skews = options.classes.map((c) => skewOf(c, options.addresses));
     this.#cores = options.model.cores;
     this.#load = new Float64Array(options.addresses.length);
@@ -140,8 +148,14 @@ export class Executors {
     q.work = toMicros(submission.duration);
     q.points = null;
     q.peak = peak;
-    const fits = peak <= roomUnder(memLimit) && (rootOnly || peak <= roomUnder(coordinatorMemLimit));
+    const fits = this.#fits(q, memLimit) && (rootOnly || this.#fits(q, coordinatorMemLimit));
     if (!fits || this.#skews[q.queryClass] !== null || this.#refusal !== null) this.#planByHost(q);
+  }
+
+  /** On every host, whichever it is. hot: bench/simulate */
+  #fits({ submission }: SimQuery, memLimit: number): boolean {
+    const { bufferPoolLimit } = submission.shape.options;
+    return submission.peak <= reservationLimitFor(memLimit, this.#leastProcessLimit, bufferPoolLimit);
   }
 
   /** The coordinator waits for all others: it is done when the last one is. */
@@ -158,12 +172,12 @@ export class Executors {
     for (let i = 0; i < spills.length; i++) {
       if (placement.hasFootprint[i] === 0) continue;
       const peak = Math.round(submission.peak * (skew === null ? 1 : skew[placement.hosts[i]!]!));
+      const host = placement.hosts[i]!;
       const limit = i === placement.coordinatorAt ? coordinatorMemLimit : memLimit;
-      const work = this.#refused(
-        q.queryClass,
-        placement.hosts[i]!,
-        hostWork(queryClass, this.#model, q.work, peak, limit),
-      );
+      const { bufferPoolLimit } = submission.shape.options;
+      const room = reservationLimitFor(limit, this.#processLimits[host]!, bufferPoolLimit);
+      const undisturbed = hostWork(queryClass, this.#model, q.work, peak, room);
+      const work = this.#refused(q, i, room, undisturbed);
       spills[i] = work.spilled;
       q.peak = Math.max(q.peak, work.peak);
       last = Math.max(last, work.takes);
@@ -176,12 +190,15 @@ export class Executors {
   }
 
   /** The debug action's dice (fault `refusals`). */
-  #refused(queryClass: number, host: number, work: HostWork): HostWork {
+  #refused(q: SimQuery, position: number, room: number, work: HostWork): HostWork {
     const refusal = this.#refusal;
-    if (refusal === null || (refusal.host >= 0 && refusal.host !== host)) return work;
-    if (refusal.queryClass !== null && refusal.queryClass !== queryClass) return work;
-    const { count, firstAt } = throwRefusals(() => this.#dice.uniform() < refusal.chance);
-    return hostWorkWithRefusals(work, this.#classes[queryClass]!, this.#model, firstAt, count);
+    const { hosts, minimums, instances } = q.placement;
+    if (refusal === null || (refusal.host >= 0 && refusal.host !== hosts[position])) return work;
+    if (refusal.queryClass !== null && refusal.queryClass !== q.queryClass) return work;
+    const queryClass = this.#classes[q.queryClass]!;
+    const minimum = footprintMinimum(queryClass.uses, minimums[position]!, work.peak, room, instances[position]!);
+    const refused = throwRefusals(() => this.#dice.uniform() < refusal.chance);
+    return hostWorkWithRefusals(work, queryClass, this.#model, minimum, refused);
   }
 
   // What it holds

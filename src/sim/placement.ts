@@ -12,6 +12,8 @@ export interface Placement {
   readonly hasFootprint: Uint8Array;
   /** Fragment instances by schedule position. */
   readonly instances: Int32Array;
+  /** Minimum reservation by schedule position, as planned (R15). */
+  readonly minimums: Float64Array;
   /** Position of the coordinator's entry. */
   readonly coordinatorAt: number;
   readonly addresses: readonly string[];
@@ -56,6 +58,7 @@ export class Placements {
         b.numInstances > (b.isCoordBackend && !onlyRoot ? ofRoot : 0) ? 1 : 0,
       ),
       instances: Int32Array.from(backends, (b) => b.numInstances),
+      minimums: Float64Array.from(backends, (b) => b.minReservation),
       coordinatorAt: backends.findIndex((b) => b.isCoordBackend),
       addresses: backends.map((b) => b.desc.address),
     };

@@ -137,6 +137,7 @@ export class Simulation {
       classes: scenario.queries,
       model: scenario.model,
       addresses,
+      processLimits: this.backends.map((b) => b.admitMemLimit),
       events: this.events,
       eventKind: WORK,
       topic: this.topic,

@@ -1,15 +1,14 @@
 /**
  * How long a query works on each of its hosts, and what it spills there: the nominal model of an executor.
  *
- * A footprint whose peak fits under what its memory limit leaves for reservations (admission 2.1) takes its
- * drawn duration. One that does not writes the rest to scratch and takes longer by those bytes over the
- * host's scratch bandwidth; one that cannot spill fails when its profile crosses the limit. Other queries
- * never make a reservation fail here: that needs the ledgers (`executors: "ledger"`).
+ * A footprint whose peak fits under what its limits leave for reservations (R8) takes its drawn duration. One
+ * that does not writes the rest to scratch and takes longer by those bytes over the host's scratch bandwidth;
+ * one that cannot spill, or may hold nothing that it could spill, fails when its profile crosses the limit.
+ * Other queries never make a reservation fail here: that needs the ledgers, which only the live fleet has.
  */
 
 import type { FootprintProfile, ModelSpec, QueryClass } from "../config/scenario.ts";
 import { hostNameOf } from "../config/scenario-cluster.ts";
-import { reservationAllowedBy } from "../core/admission/reservation-math.ts";
 import { progressOfPeak, shareOfPeak } from "../workload/footprint.ts";
 import type { Micros } from "./event-queue.ts";
 
@@ -26,61 +25,58 @@ export interface HostWork {
   readonly fails: boolean;
 }
 
-/** What a limit leaves for reservations; -1: there is none. hot: bench/simulate */
-export const roomUnder = (limit: number): number =>
-  limit < 0 ? Number.POSITIVE_INFINITY : reservationAllowedBy(limit);
-
-/** Pieces in which a footprint grows to its peak, each one growth of a reservation. */
+/** Pieces in which a footprint grows from its minimum to its peak, each one growth of a reservation. */
 const PIECES = 64;
 
-/** `refusals` of the growths to the peak met chance instead of a limit; each writes a piece out, or ends it. */
+/**
+ * `refused` of the growths to the peak met chance instead of a limit; each writes a piece out, or ends it. What the
+ * minimum covers needs no growth, so no dice (R1).
+ */
 export function hostWorkWithRefusals(
   work: HostWork,
   queryClass: QueryClass,
   model: ModelSpec,
-  firstAt: number,
-  refusals: number,
+  minimum: number,
+  refused: Refusals,
 ): HostWork {
   const { uses } = queryClass;
-  if (refusals === 0 || work.fails || uses.kind !== "footprint") return work;
-  if (!uses.spillable) {
-    const share = firstAt / PIECES;
-    return {
-      takes: Math.floor(work.takes * whenReached(uses.profile, share)),
-      peak: Math.round(work.peak * share),
-      spilled: 0,
-      fails: true,
-    };
+  const growth = work.peak - minimum;
+  if (refused.count === 0 || work.fails || uses.kind !== "footprint" || growth <= 0) return work;
+  if (!uses.spillable || minimum === 0) {
+    const peak = Math.round(minimum + (growth * refused.firstAt) / PIECES);
+    const takes = Math.floor(work.takes * whenReached(uses.profile, peak / work.peak));
+    return { takes, peak, spilled: 0, fails: true };
   }
-  const spilled = Math.round((refusals * work.peak) / PIECES);
+  const spilled = Math.round((refused.count * growth) / PIECES);
   const extra = Math.round((spilled / model.scratchBandwidth) * MICROS_PER_SECOND);
-  return { ...work, takes: work.takes + extra, spilled: work.spilled + spilled };
+  return { takes: work.takes + extra, peak: work.peak - spilled, spilled: work.spilled + spilled, fails: false };
 }
 
-/** How often growths are refused on the way to the peak, and the first piece that was; `refuses` throws the dice. */
-export function throwRefusals(refuses: () => boolean): { readonly count: number; readonly firstAt: number } {
+/** How many growths on the way to the peak are refused, and which piece is the first. */
+export interface Refusals {
+  readonly count: number;
+  readonly firstAt: number;
+}
+
+/** `refuses` throws the dice, once a piece: what was written out made room for it, so it is not asked for again. */
+export function throwRefusals(refuses: () => boolean): Refusals {
   let count = 0;
   let firstAt = PIECES;
-  for (let piece = 0; piece < PIECES; piece++)
-    // A refused growth is tried again after something was written out; a die that always refuses must end.
-    while (count < PIECES * PIECES && refuses()) {
-      if (count++ === 0) firstAt = piece;
-    }
+  for (let piece = 0; piece < PIECES; piece++) if (refuses() && count++ === 0) firstAt = piece;
   return { count, firstAt };
 }
 
-/** Peak on this host, limit in force there (-1: none). */
+/** Peak on this host, and what may be reserved for the query there; -1: any amount. */
 export function hostWork(
   queryClass: QueryClass,
   model: ModelSpec,
   duration: Micros,
   peak: number,
-  limit: number,
+  room: number,
 ): HostWork {
   const { uses } = queryClass;
-  const room = roomUnder(limit);
-  if (peak <= room || uses.kind !== "footprint") return { takes: duration, peak, spilled: 0, fails: false };
-  if (!uses.spillable) {
+  if (room < 0 || peak <= room || uses.kind !== "footprint") return { takes: duration, peak, spilled: 0, fails: false };
+  if (!uses.spillable || room === 0) {
     const takes = Math.floor(duration * whenReached(uses.profile, room / peak));
     return { takes, peak: room, spilled: 0, fails: true };
   }

@@ -20,7 +20,7 @@ import { type Bytes, type Instant, MiB, type Millis } from "../../src/core/units
 import { Arena } from "../../src/runtime/arena.ts";
 import { FragmentRun } from "../../src/runtime/fragment-run.ts";
 import { giveBackOf, HostLedger } from "../../src/runtime/host-ledger.ts";
-import type { FragmentThread } from "../../src/runtime/instance.ts";
+import type { FragmentThread, ThreadHost } from "../../src/runtime/instance.ts";
 import type { FragmentOrder, Progress, QueryOrder } from "../../src/runtime/protocol.ts";
 
 const PAGE = 4096;
@@ -40,6 +40,7 @@ class TestThread implements FragmentThread {
   readonly view: LedgerView;
   readonly arena: Arena;
   readonly ledger: HostLedger;
+  readonly shared: ThreadHost["shared"] = new Map();
   denied: () => boolean = () => false;
   numEnded = 0;
   #now = 0;
@@ -60,7 +61,13 @@ class TestThread implements FragmentThread {
   }
 
   run(order: Partial<FragmentOrder> = {}, query: Partial<QueryOrder> = {}): FragmentRun {
-    const host = { address: "exec-1:27000", ledger: this.ledger, arena: this.arena, operators: null };
+    const host = {
+      address: "exec-1:27000",
+      ledger: this.ledger,
+      arena: this.arena,
+      operators: null,
+      shared: this.shared,
+    };
     const task = this.told.length + 1;
     const run = new FragmentRun(
       {
@@ -85,7 +92,9 @@ class TestThread implements FragmentThread {
         epoch: 0,
         instance: 1,
         memLimit: -1,
+        siblings: 1,
         minReservation: MiB as Bytes,
+        claim: order.minReservation ?? (MiB as Bytes),
         peak: (8 * MiB) as Bytes,
         hasOperators: true,
         ...order,

@@ -59,6 +59,7 @@ class TestThread implements FragmentThread {
       address: HOST,
       ledger: new HostLedger(this.view, ME),
       arena: new Arena(new SharedArrayBuffer(0), 4096),
+      shared: new Map(),
       operators: {
         arena,
         allocator: new BufferAllocator(words, arena.pool, NO_LOCK),
@@ -94,7 +95,9 @@ class TestThread implements FragmentThread {
         epoch: 0,
         instance: 1,
         memLimit: -1,
+        siblings: 1,
         minReservation: minimum as Bytes,
+        claim: minimum as Bytes,
         peak: 0 as Bytes,
         hasOperators: true,
         ...order,

@@ -1,0 +1,173 @@
+/**
+ * Under want of memory a query ends the same way on the live fleet and in virtual time. Nothing here depends on when
+ * something happens: every scenario has one outcome at any speed.
+ */
+import { describe, expect, test } from "vitest";
+import type { Scenario } from "../../src/config/scenario.ts";
+import { flagsOf, openPools } from "../../src/config/scenario-pools.ts";
+import type { RunEvent } from "../../src/core/events.ts";
+import { DEFAULT_POOL_CONFIG } from "../../src/core/pool-config.ts";
+import { simulate } from "../../src/sim/simulate.ts";
+import { poolResolver } from "../../src/workload/pool-resolver.ts";
+import { createWorkload } from "../../src/workload/scenario-workload.ts";
+import { expectClean, leavesNothingBehind } from "./live-checks.ts";
+import { runOf, type Small, small } from "./live-fixture.ts";
+
+leavesNothingBehind();
+
+/** By query id, so that one query's two ends stand against each other. */
+const endsOf = (events: readonly RunEvent[]): Record<string, string> =>
+  Object.fromEntries(
+    events
+      .flatMap((e) => (e.kind === "released" ? [[e.query, e.state] as const] : []))
+      .sort(([a], [b]) => a.localeCompare(b)),
+  );
+
+function simulated(scenario: Scenario): RunEvent[] {
+  const events: RunEvent[] = [];
+  const flags = flagsOf(scenario);
+  const pools = openPools(scenario, flags);
+  simulate({
+    scenario,
+    workload: createWorkload(
+      scenario,
+      poolResolver(() => pools, flags, scenario.users),
+    ),
+    pools: {
+      configOf: (pool) => {
+        const found = pools.lookUp(pool);
+        return found.kind === "found" ? found.config : DEFAULT_POOL_CONFIG;
+      },
+    },
+    flags,
+    emit: (e) => events.push(e),
+  });
+  return events;
+}
+
+const burst = (count: number) => [{ at: "0s", query: "q", count }];
+const refusals = (chance: number) => ({
+  faults: [{ at: "0s", fault: "refusals", chance }],
+  arrivals: [{ at: "1s", query: "q", count: 3 }],
+});
+const both = (spillable: boolean, query: object = {}) => ({ query: { uses: { peak: "512mb", spillable }, ...query } });
+
+const CASES: readonly { name: string; small: Small; ends: string }[] = [
+  {
+    // 12 footprints of 2 GB, and buffers of 8.5 GB on each host.
+    name: "a host's buffers are fewer than the footprints together",
+    small: { query: { estimate: "500mb", uses: { peak: "2gb" } }, arrivals: burst(12) },
+    ends: "finished",
+  },
+  { name: "every growth is refused, and it can spill", small: { ...both(true), ...refusals(1) }, ends: "finished" },
+  { name: "every growth is refused, and it can't", small: { ...both(false), ...refusals(1) }, ends: "failed" },
+  {
+    name: "every growth is refused, and it needs none beyond its minimum",
+    small: { ...both(false, { estimate: "700mb", minReservation: "512mb" }), ...refusals(1) },
+    ends: "finished",
+  },
+  {
+    name: "a peak over the memory limit, and it can spill",
+    small: { query: { uses: { peak: "2gb" }, options: { MEM_LIMIT: "1gb" } } },
+    ends: "finished",
+  },
+  {
+    name: "a peak over the memory limit, and it can't",
+    small: { query: { uses: { peak: "2gb", spillable: false }, options: { MEM_LIMIT: "1gb" } } },
+    ends: "failed",
+  },
+  {
+    name: "a limit that leaves 2 MB for reservations is no reason to fail",
+    small: { query: { uses: { peak: "100mb" }, options: { MEM_LIMIT: "34mb" } } },
+    ends: "finished",
+  },
+  {
+    name: "a limit that leaves nothing: there is nothing to spill",
+    small: { query: { uses: { peak: "100mb" }, options: { MEM_LIMIT: "32mb" } } },
+    ends: "failed",
+  },
+  {
+    name: "no memory limit: the host's own counts, and it can't spill",
+    small: { query: { uses: { peak: "9gb", spillable: false } } },
+    ends: "failed",
+  },
+  {
+    name: "BUFFER_POOL_LIMIT below the peak, and it can't spill",
+    small: { query: { uses: { peak: "512mb", spillable: false }, options: { BUFFER_POOL_LIMIT: "100mb" } } },
+    ends: "failed",
+  },
+];
+
+describe("R15, I19 both drivers end a query the same way", () => {
+  test.each(CASES)("$name: $ends", async ({ small: said, ends }) => {
+    const scenario = small(said);
+    const live = await runOf(scenario);
+    expect(endsOf(live.events)).toEqual(endsOf(simulated(scenario)));
+    expect(new Set(Object.values(endsOf(live.events)))).toEqual(new Set([ends]));
+    expectClean(live.report);
+  });
+});
+
+describe("MT_DOP: several instances on a host", () => {
+  const mtDop = 3;
+
+  test("each has its part of the peak and of the minimum, and they share the query's limit", async () => {
+    const { events, report, count } = await runOf(
+      small({ query: { mtDop, uses: { peak: "100mb" }, minReservation: "8mb" } }),
+    );
+    const finished = events.filter((e) => e.kind === "fragmentFinished");
+    // Three executors, and the root fragment on the coordinator.
+    expect(finished).toHaveLength(3 * mtDop + 1);
+    expect(count("fragmentStarted")).toBe(3 * mtDop + 1);
+    expect(new Set(finished.map((e) => e.instance)).size).toBe(3 * mtDop + 1);
+    const onFirst = finished.filter((e) => e.host === "exec-1:27000").map((e) => e.peak);
+    expect(onFirst.reduce((sum, peak) => sum + peak, 0)).toBe(100 * 2 ** 20);
+    expect(events.at(-1)).toMatchObject({ kind: "released", state: "finished" });
+    expectClean(report);
+  });
+
+  test("over the query's limit all of them spill, each to its own file", async () => {
+    const { events, report } = await runOf(
+      small({ query: { mtDop, uses: { peak: "2gb" }, options: { MEM_LIMIT: "1gb" } } }),
+    );
+    const spilling = events.filter((e) => e.kind === "fragmentFinished" && e.spilled > 0);
+    expect(new Set(spilling.map((e) => e.kind === "fragmentFinished" && e.host)).size).toBe(3);
+    expect(events.at(-1)).toMatchObject({ kind: "released", state: "finished" });
+    expectClean(report);
+  });
+
+  test("R16, R17 a minimum that is not there ends all of them with code 106", async () => {
+    const { events, report, count } = await runOf(
+      small({
+        memory: "1gb",
+        query: { mtDop, estimate: "100mb", minReservation: "200mb", options: { MEM_LIMIT: "900mb" } },
+        arrivals: burst(2),
+      }),
+    );
+    expect(events.flatMap((e) => (e.kind === "released" ? [e.state] : [])).sort()).toEqual(["failed", "finished"]);
+    expect(count("fragmentFinished")).toBe(2 * (3 * mtDop + 1));
+    expectClean(report);
+  });
+
+  test("one that can't spill fails, and its siblings end with it", async () => {
+    const { events, report, count } = await runOf(
+      small({ query: { mtDop, uses: { peak: "2gb", spillable: false }, options: { MEM_LIMIT: "1gb" } } }),
+    );
+    expect(events.at(-1)).toMatchObject({ kind: "released", state: "failed" });
+    expect(count("fragmentFinished")).toBe(3 * mtDop + 1);
+    expectClean(report);
+  });
+
+  test("I23 a host that dies takes all of them, and its books are at zero when it is back", async () => {
+    const { events, report } = await runOf(
+      small({
+        threads: 1,
+        query: { mtDop, duration: "1h", cancelAfter: "3h", hosts: "all" },
+        faults: [{ at: "60s", fault: "hostDies", host: "exec-1" }],
+        time: 200,
+      }),
+    );
+    expect(events.at(-1)).toMatchObject({ kind: "released", state: "failed" });
+    expectClean(report);
+  });
+});
