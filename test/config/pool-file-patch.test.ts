@@ -1,5 +1,5 @@
 import { execFileSync, spawnSync } from "node:child_process";
-import { mkdtempSync, readFileSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
@@ -114,6 +114,7 @@ describe("insight 3.6 the files as a patch", () => {
       execFileSync("patch", [join(dir, name)], { input: `${unifiedDiff(name, before, after).join("\n")}\n` });
       expect(readFileSync(join(dir, name), "utf8")).toBe(after);
     }
+    rmSync(dir, { recursive: true });
     expect(unifiedDiff("x", FAIR, FAIR)).toEqual([]);
   });
 });

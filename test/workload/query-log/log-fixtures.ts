@@ -1,7 +1,7 @@
 /**
  * Rows of a query log with neutral defaults, and the files made of them.
  */
-import { mkdtempSync, writeFileSync } from "node:fs";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { LoggedQuery } from "../../../src/workload/query-log/logged-query.ts";
@@ -14,9 +14,15 @@ export const GiB = 1024 ** 3;
 let folder: string | null = null;
 let files = 0;
 
+function newFolder(): string {
+  const made = mkdtempSync(join(tmpdir(), "waterhole-log-"));
+  process.once("exit", () => rmSync(made, { recursive: true, force: true }));
+  return made;
+}
+
 /** A new file in a folder of this process's own. */
 export function fileWith(content: string | Buffer, name = "log"): string {
-  folder ??= mkdtempSync(join(tmpdir(), "waterhole-log-"));
+  folder ??= newFolder();
   const path = join(folder, `${files++}-${name}`);
   writeFileSync(path, content);
   return path;
