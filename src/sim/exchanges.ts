@@ -43,12 +43,16 @@ export interface ExchangesOptions {
 
 export class Exchanges {
   readonly #o: ExchangesOptions;
+  readonly #staleAfter: Micros;
   #isStatestoreUp = true;
+  /** There are several controllers, which read each other. */
+  #hasReaders = false;
   /** Some controller looks at what hosts reserved: it has others to compare with, or a pool with a maximum. */
   #reservationsMatter = false;
 
   constructor(options: ExchangesOptions) {
     this.#o = options;
+    this.#staleAfter = options.staleAfter;
   }
 
   get isStatestoreUp(): boolean {
@@ -60,14 +64,15 @@ export class Exchanges {
     return this.#o.grid.period;
   }
 
-  poolLooksAtMemory(): void {
+  /** Somebody looks at what hosts reserve, from now on. */
+  reservationsMatter(): void {
     this.#reservationsMatter = true;
   }
 
   /** The cluster has been up for a while when a run begins: members known, views fresh. */
   open(): void {
     const { seats, topic } = this.#o;
-    if (seats.length > 1) this.#reservationsMatter = true;
+    this.#hasReaders = seats.length > 1;
     for (const seat of seats) {
       topic.register(seat);
       this.#apply(seat, topic.updateFor(seat, 0, true), 0);
@@ -91,18 +96,23 @@ export class Exchanges {
     if (this.#reservationsMatter) this.armAll(now);
   }
 
-  /** A change at a controller: others will want to hear of it, and its own queue may move at the next wake-up. */
-  controllerChanged(seat: Seat, now: Micros): void {
+  /** A controller has something to publish; hot: bench/simulate */
+  willPublish(seat: Seat, now: Micros): void {
+    if (this.#hasReaders) this.arm(seat, now);
+  }
+
+  /** Something at the controller has changed, and nobody is woken: its queue may move at the next exchange. */
+  mayMoveLater(seat: Seat, now: Micros): void {
     seat.isSettled = false;
-    if (seat.queued > 0 || this.#o.seats.length > 1) this.arm(seat, now);
+    if (this.#hasReaders || seat.queued > 0) this.arm(seat, now);
   }
 
   exchange(seat: Seat, now: Micros): void {
-    const { topic, receiveLag, seats, teller, effects } = this.#o;
+    const { topic, receiveLag, teller, effects } = this.#o;
     seat.exchange = NO_EVENT;
     seat.lastExchange = now - receiveLag;
     this.#tellOwnHost(seat);
-    if (seats.length > 1) this.#publish(seat, now);
+    if (this.#hasReaders) this.#publish(seat, now);
     else seat.controller.refreshBackendUsage();
     this.#apply(seat, topic.updateFor(seat, seat.lastExchange, !teller.tellsAll), now);
     if (seat.queued > 0 && this.#mayMove(seat)) {
@@ -159,8 +169,8 @@ export class Exchanges {
 
   /** Exchanges that would have brought nothing were left out; they still keep the view fresh (7.6). */
   noteFreshView(seat: Seat, now: Micros): void {
-    const { grid, receiveLag, staleAfter } = this.#o;
-    if (now - seat.heardAt < staleAfter || !seat.canExchange || !this.#isStatestoreUp) return;
+    if (now - seat.heardAt < this.#staleAfter || !seat.canExchange || !this.#isStatestoreUp) return;
+    const { grid, receiveLag } = this.#o;
     const last = grid.atOrBefore(seat.subscriber, now - receiveLag) + receiveLag;
     if (last <= seat.heardAt) return;
     seat.heardAt = last;

@@ -52,6 +52,8 @@ export class Executors {
   /** Running queries, when cores count: whose rate may change. */
   readonly #sharing = new Set<SimQuery>();
   readonly #dice: Xoshiro128;
+  /** Reservations are kept; not so where nobody looks at them. */
+  #isTracking = false;
   #refusal: { readonly chance: number; readonly host: number; readonly queryClass: number | null } | null = null;
 
   constructor(options: ExecutorsOptions) {
@@ -66,6 +68,17 @@ export class Executors {
     this.#cores = options.model.cores;
     this.#load = new Float64Array(options.addresses.length);
     this.#dice = options.dice;
+  }
+
+  /** From now on somebody asks what hosts have reserved; `running` are those that hold something already. */
+  track(running: Iterable<SimQuery>, now: Micros): void {
+    if (this.#isTracking) return;
+    this.#isTracking = true;
+    for (const q of running)
+      q.placement.hosts.forEach((host, i) => {
+        const bytes = i === q.placement.coordinatorAt ? q.reservedOnCoordinator : q.reservedOnExecutor;
+        if (this.#holds(q, i)) this.#topic.change(host, q.pool, bytes, now);
+      });
   }
 
   /** From now on each growth of a reservation is refused with this chance; host -1 and class null: everywhere. */
@@ -212,7 +225,8 @@ export class Executors {
   #changeAll(q: SimQuery, sign: 1 | -1, now: Micros): void {
     if (!q.isHoldingAll) return;
     const { placement } = q;
-    this.#topic.changeAll(placement, q.pool, sign * q.reservedOnExecutor, sign * q.reservedOnCoordinator, now);
+    if (this.#isTracking)
+      this.#topic.changeAll(placement, q.pool, sign * q.reservedOnExecutor, sign * q.reservedOnCoordinator, now);
     if (this.#cores === null) return;
     placement.hosts.forEach((host, i) => {
       this.#load[host] = this.#load[host]! + sign * placement.instances[i]!;
@@ -230,7 +244,7 @@ export class Executors {
     q.holding[position] = 0;
     const host = placement.hosts[position]!;
     const bytes = position === placement.coordinatorAt ? q.reservedOnCoordinator : q.reservedOnExecutor;
-    this.#topic.change(host, q.pool, -bytes, now);
+    if (this.#isTracking) this.#topic.change(host, q.pool, -bytes, now);
     if (this.#cores !== null) this.#load[host] = this.#load[host]! - placement.instances[position]!;
   }
 

@@ -24,6 +24,9 @@ import type { ExchangeGrid } from "./exchange-grid.ts";
 import type { Placement } from "./placement.ts";
 
 const NEVER = Number.POSITIVE_INFINITY;
+/** A cell's number is its pool's above its host's: up to 65,536 hosts and 32,768 pools. */
+const HOST_BITS = 16;
+const HOST_MASK = 0xffff;
 const NO_LOADS: ReadonlyMap<string, number> = new Map();
 const NO_COLUMNS: readonly ReservedColumn[] = [];
 const NO_ENTRIES: readonly TopicEntry[] = [];
@@ -83,7 +86,7 @@ export class RequestQueueTopic {
   readonly #isSilent: Uint8Array;
   /** By pool number. */
   readonly #pools: PoolCells[] = [];
-  /** Cells with something to collect or on its way, as pool number times hosts plus host. */
+  /** Cells with something to collect or on its way. */
   readonly #moving: number[] = [];
   /** Controllers' entries. */
   readonly #store = new TopicStore();
@@ -132,8 +135,18 @@ export class RequestQueueTopic {
    */
   changeAll(placement: Placement, pool: number, onExecutor: number, onCoordinator: number, now: Micros): void {
     const { hosts, hasWork, coordinatorAt } = placement;
-    for (let i = 0; i < hosts.length; i++)
-      if (hasWork[i] === 1) this.change(hosts[i]!, pool, i === coordinatorAt ? onCoordinator : onExecutor, now);
+    const cells = this.#pools[pool]!;
+    const { current, sent, collectAt } = cells;
+    for (let i = 0; i < hosts.length; i++) {
+      if (hasWork[i] === 0) continue;
+      const host = hosts[i]!;
+      // As in `change`, which see.
+      if (collectAt[host]! < now) this.#collect(cells, host);
+      const held = current[host]! + (i === coordinatorAt ? onCoordinator : onExecutor);
+      current[host] = held;
+      if (held === sent[host]!) collectAt[host] = NEVER;
+      else if (collectAt[host] === NEVER) this.#planCollection(cells, host, pool, now);
+    }
   }
 
   /** One host holds `by` bytes more for the pool. hot: bench/simulate */
@@ -160,7 +173,7 @@ export class RequestQueueTopic {
   #setMoving(cells: PoolCells, host: number, pool: number): void {
     if (cells.isMoving[host] === 1) return;
     cells.isMoving[host] = 1;
-    this.#moving.push(pool * this.#addresses.length + host);
+    this.#moving.push((pool << HOST_BITS) | host);
   }
 
   /** A controller registers, for the first time or again: it gets everything there is. */
@@ -223,11 +236,11 @@ export class RequestQueueTopic {
   settle(now: Micros): void {
     while (this.#sent.length > 0 && this.#sent[0]!.at <= now) this.#receive(this.#sent.shift()!);
     const moving = this.#moving;
-    const hosts = this.#addresses.length;
     let kept = 0;
-    for (const id of moving) {
-      const host = id % hosts;
-      const cells = this.#pools[(id - host) / hosts]!;
+    for (let i = 0; i < moving.length; i++) {
+      const id = moving[i]!;
+      const host = id & HOST_MASK;
+      const cells = this.#pools[id >>> HOST_BITS]!;
       if (cells.collectAt[host]! <= now) this.#collect(cells, host);
       if (cells.arrivesAt[host]! <= now) this.#arrive(cells, host);
       if (cells.collectAt[host] === NEVER && cells.arrivesAt[host] === NEVER) cells.isMoving[host] = 0;

@@ -41,6 +41,8 @@ export class Seat implements TopicReader {
   isPassDue = false;
   /** Its last pass moved nothing and nothing it depends on has changed since. */
   isSettled = false;
+  /** The configuration has changed during its life: any submission may move its queues. */
+  hasNewLimits = false;
   /** Start of its last exchange, so that the next one is a later one. */
   lastExchange: Micros = -1;
   /** When the controller last heard that its view is current. */

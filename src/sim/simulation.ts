@@ -94,8 +94,9 @@ export class Simulation {
   #nextArrival: Micros = 0;
   readonly #sink: DequeueSink;
   #passesDue = 0;
-  /** Somebody left a queue since it was set to false. */
-  #hasPassMoved = false;
+  /** Of the pass that runs: how many left the queue, and whether one left without running, which ends it. */
+  #leftInPass = 0;
+  #wasPassCut = false;
 
   constructor(input: SimulationParts) {
     const { scenario, flags } = input;
@@ -203,6 +204,7 @@ export class Simulation {
       this.events.add(toMicros(fault.at), FAULT, i, 0);
     });
     this.exchanges.open();
+    if (this.seats.length > 1) this.#reservationsMatter();
     this.#nextArrival = this.#whenNextArrives();
     const inspect = this.#input.inspect ?? null;
     while (this.#step()) inspect?.(this);
@@ -312,7 +314,9 @@ export class Simulation {
     const admission = seat.controller.submit(submission, this.#configs[q.pool]!, this.#rootConfig, toInstant(now));
     admission.owner = q;
     q.admission = admission;
-    this.exchanges.controllerChanged(seat, now);
+    // It lets nobody in that waits, unless it brings new limits (admission 5.7).
+    if (seat.hasNewLimits) this.exchanges.mayMoveLater(seat, now);
+    else this.exchanges.willPublish(seat, now);
     switch (admission.state) {
       case "running":
         this.#admitted(q, admission.path!, now);
@@ -327,8 +331,9 @@ export class Simulation {
   }
 
   #queued(q: SimQuery, seat: Seat, now: Micros): void {
-    seat.queued++;
-    this.exchanges.arm(seat, now);
+    // The first of an empty queue has just been tried; a later one changes nothing for the head.
+    if (seat.queued++ === 0) seat.isSettled = this.#input.discipline === undefined;
+    if (!seat.isSettled) this.exchanges.arm(seat, now);
     this.teller.queued(q, now);
     const timeout = toMicros(q.admission.timeout);
     const noticed = this.#isGlobal ? timeoutNoticedAt(this.#polling, now, timeout) : now + timeout;
@@ -378,7 +383,7 @@ export class Simulation {
     q.timeout = NO_EVENT;
     seat.controller.timeOut(q.admission, toInstant(now));
     this.leftQueue(q, seat);
-    this.exchanges.controllerChanged(seat, now);
+    this.exchanges.mayMoveLater(seat, now);
     this.teller.timedOut(q, now);
     this.end(q, "timedOut", now);
   }
@@ -405,7 +410,7 @@ export class Simulation {
     const seat = this.seats[q.seat]!;
     seat.controller.cancel(q.admission, toInstant(now));
     this.leftQueue(q, seat);
-    this.exchanges.controllerChanged(seat, now);
+    this.exchanges.mayMoveLater(seat, now);
     this.teller.cancelled(q, true, now);
     this.end(q, how, now);
   }
@@ -413,7 +418,7 @@ export class Simulation {
   leftQueue(q: SimQuery, seat: Seat): void {
     seat.queued--;
     seat.isSettled = false;
-    this.#hasPassMoved = true;
+    this.#leftInPass++;
     if (q.isOrphan) this.#abandoned--;
     if (q.timeout !== NO_EVENT) this.events.remove(q.timeout);
     q.timeout = NO_EVENT;
@@ -432,7 +437,7 @@ export class Simulation {
     q.hears = NO_EVENT;
     const wasQueued = admission.state === "queued";
     seat.controller.settle(admission, toInstant(now));
-    this.exchanges.controllerChanged(seat, now);
+    this.exchanges.mayMoveLater(seat, now);
     if (admission.state === "running") this.#begin(q, now);
     else if (admission.state === "rejected") this.end(q, "rejected", now);
     else {
@@ -457,13 +462,18 @@ export class Simulation {
     const { discipline } = this.#input;
     if (!seat.isAlive || (discipline === undefined && !seat.controller.isPassDue)) return;
     this.exchanges.noteFreshView(seat, now);
-    this.#hasPassMoved = false;
+    this.#leftInPass = 0;
+    this.#wasPassCut = false;
     if (discipline === undefined) seat.controller.dequeuePass(toInstant(now), this.#sink);
     else discipline.pass(seat.controller, toInstant(now), this.#sink);
-    const hasMoved = this.#hasPassMoved;
-    if (hasMoved) this.exchanges.controllerChanged(seat, now);
-    seat.isSettled = !hasMoved;
-    if (hasMoved && seat.queued > 0) this.exchanges.arm(seat, now);
+    if (this.#leftInPass > 0) this.exchanges.willPublish(seat, now);
+    seat.isSettled = this.#leftInPass === 0 || this.#isPassExhaustive();
+    if (!seat.isSettled && seat.queued > 0) this.exchanges.arm(seat, now);
+  }
+
+  /** One controller lets in all that may go; several leave some to each other (5.5), and a cut pass its rest (T-9). */
+  #isPassExhaustive(): boolean {
+    return this.seats.length === 1 && !this.#wasPassCut && this.#input.discipline === undefined;
   }
 
   #duePass(seat: Seat): void {
@@ -482,11 +492,13 @@ export class Simulation {
       admitted: (a) => this.#admitted(left(a), "fromQueue", this.now),
       rejected: (a) => {
         const q = left(a);
+        this.#wasPassCut = true;
         this.teller.rejected(q, true, this.now);
         this.#outOfQueue(q, "rejected");
       },
       cancelled: (a) => {
         const q = left(a);
+        this.#wasPassCut = true;
         this.teller.cancelled(q, true, this.now);
         this.#outOfQueue(q, "cancelled");
       },
@@ -626,7 +638,8 @@ export class Simulation {
 
   /** A release wakes the dequeue thread (admission 5.4); with nothing queued there is nothing to look at. */
   #wake(seat: Seat, now: Micros): void {
-    this.exchanges.controllerChanged(seat, now);
+    seat.isSettled = false;
+    this.exchanges.willPublish(seat, now);
     if (seat.queued > 0) this.#duePass(seat);
   }
 
@@ -699,6 +712,8 @@ export class Simulation {
     this.#configs.forEach((_, i) => {
       this.#configs[i] = this.#configFor(this.poolNames.nameOf(i));
     });
+    // The next submission to a pool brings its new limits to those that wait (5.7).
+    for (const seat of this.seats) seat.hasNewLimits = true;
     this.workload.configurationChanged();
   }
 
@@ -727,9 +742,15 @@ export class Simulation {
     return index;
   }
 
+  #reservationsMatter(): void {
+    this.exchanges.reservationsMatter();
+    const running = this.queries.filter((q) => q.state === "running");
+    this.executors.track(running, this.now);
+  }
+
   #configFor(pool: string): PoolConfig {
     const config = this.#pools.configOf(pool);
-    if (config.maxMemResources >= 0) this.exchanges.poolLooksAtMemory();
+    if (config.maxMemResources >= 0) this.#reservationsMatter();
     return config;
   }
 }
