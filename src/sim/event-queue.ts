@@ -29,6 +29,8 @@ export type EventHandle = number;
 export const NO_EVENT: EventHandle = -1;
 
 const FIRST_CAPACITY = 1024;
+/** Added to the order of events that come last in their instant: far above any count of events, exact in a double. */
+const LAST = 2 ** 51;
 /** Children of one heap place. Four halve the levels of a binary heap, at no more comparisons per level than a cache line holds. */
 const ARITY_SHIFT = 2;
 
@@ -70,10 +72,19 @@ export class EventQueue {
 
   /** hot: bench/simulate */
   add(time: Micros, kind: number, a: number, b: number): EventHandle {
+    return this.#put(time, this.#scheduled++, kind, a, b);
+  }
+
+  /** After everything else of its instant; among each other first in, first out. */
+  addLast(time: Micros, kind: number, a: number, b: number): EventHandle {
+    return this.#put(time, LAST + this.#scheduled++, kind, a, b);
+  }
+
+  #put(time: Micros, order: number, kind: number, a: number, b: number): EventHandle {
     if (time < this.time) fail("an event is scheduled for the past");
     const slot = this.#freeCount > 0 ? this.#free[--this.#freeCount]! : this.#newSlot();
     this.#time[slot] = time;
-    this.#order[slot] = this.#scheduled++;
+    this.#order[slot] = order;
     this.#kind[slot] = kind;
     this.#a[slot] = a;
     this.#b[slot] = b;

@@ -5,7 +5,7 @@
  * while it could bring or take something that a decision could depend on: it has changed and others read it;
  * hosts' reservations move and some pool looks at memory; its queue is not empty and may move; the membership
  * is another one. What the left-out ones would have done, keeping the view fresh, is made good when somebody
- * looks (`noteFreshView`).
+ * looks (`catchUp`).
  */
 import { type BackendUsage, NO_USAGE } from "../core/admission/pool-stats.ts";
 import type { AdmissionQuery } from "../core/admission/query.ts";
@@ -47,6 +47,8 @@ export class Exchanges {
   #isStatestoreUp = true;
   /** There are several controllers, which read each other. */
   #hasReaders = false;
+  /** Every exchange that could matter to anybody takes place in its own time. */
+  #isEager = false;
   /** Some controller looks at what hosts reserved: it has others to compare with, or a pool with a maximum. */
   #reservationsMatter = false;
 
@@ -65,14 +67,16 @@ export class Exchanges {
   }
 
   /** Somebody looks at what hosts reserve, from now on. */
-  reservationsMatter(): void {
+  reservationsMatter(now: Micros): void {
     this.#reservationsMatter = true;
+    this.reservationsChanged(now);
   }
 
   /** The cluster has been up for a while when a run begins: members known, views fresh. */
   open(): void {
     const { seats, topic } = this.#o;
     this.#hasReaders = seats.length > 1;
+    this.#isEager = this.#hasReaders || this.#o.teller.tellsAll;
     for (const seat of seats) {
       topic.register(seat);
       this.#apply(seat, topic.updateFor(seat, 0, true), 0);
@@ -84,16 +88,27 @@ export class Exchanges {
     if (seat.exchange !== NO_EVENT || !seat.canExchange || !this.#isStatestoreUp) return;
     const { grid, receiveLag, events, eventKind } = this.#o;
     const start = Math.max(now - receiveLag, seat.lastExchange + 1);
-    seat.exchange = events.add(grid.atOrAfter(seat.subscriber, start) + receiveLag, eventKind, seat.index, 0);
+    seat.exchange = events.addLast(grid.atOrAfter(seat.subscriber, start) + receiveLag, eventKind, seat.index, 0);
   }
 
   armAll(now: Micros): void {
     for (const seat of this.#o.seats) this.arm(seat, now);
   }
 
-  /** Hosts hold more or less than before: controllers will hear of it, if one of their pools cares. */
+  /**
+   * Hosts hold more or less than before: controllers will hear of it, if one of their pools cares. One that has
+   * nobody waiting and nobody to tell hears when it next decides something (`catchUp`). hot: bench/simulate
+   */
   reservationsChanged(now: Micros): void {
-    if (this.#reservationsMatter) this.armAll(now);
+    if (!this.#reservationsMatter) return;
+    for (const seat of this.#o.seats)
+      if (this.#isEager || seat.queued > 0) this.arm(seat, now);
+      else seat.isBehind = true;
+  }
+
+  /** The first one waits: from now on every exchange may be the one that lets it in. */
+  queueBegan(seat: Seat, now: Micros): void {
+    if (!seat.isSettled || seat.isBehind || this.#hasMoreFor(seat)) this.arm(seat, now);
   }
 
   /** A controller has something to publish; hot: bench/simulate */
@@ -108,17 +123,26 @@ export class Exchanges {
   }
 
   exchange(seat: Seat, now: Micros): void {
-    const { topic, receiveLag, teller, effects } = this.#o;
+    const { effects } = this.#o;
     seat.exchange = NO_EVENT;
-    seat.lastExchange = now - receiveLag;
-    this.#tellOwnHost(seat);
-    if (this.#hasReaders) this.#publish(seat, now);
-    else seat.controller.refreshBackendUsage();
-    this.#apply(seat, topic.updateFor(seat, seat.lastExchange, !teller.tellsAll), now);
+    this.#exchangeAt(seat, now);
     if (seat.queued > 0 && this.#mayMove(seat)) {
       effects.wake(seat);
       this.arm(seat, now);
-    } else if (this.#hasMoreFor(seat)) this.arm(seat, now);
+    } else if (this.#hasMoreFor(seat)) {
+      if (this.#isEager || seat.queued > 0) this.arm(seat, now);
+      else seat.isBehind = true;
+    }
+  }
+
+  #exchangeAt(seat: Seat, now: Micros): void {
+    const { topic, receiveLag, teller } = this.#o;
+    seat.lastExchange = now - receiveLag;
+    this.#tellOwnHost(seat, now);
+    if (this.#hasReaders) this.#publish(seat, now);
+    else seat.controller.refreshBackendUsage();
+    this.#apply(seat, topic.updateFor(seat, seat.lastExchange, !teller.tellsAll), now);
+    seat.isBehind = false;
   }
 
   /** After a pass that moved nothing, and with nothing new since, another one would only count a failure more. */
@@ -128,7 +152,7 @@ export class Exchanges {
 
   #hasMoreFor(seat: Seat): boolean {
     const { topic } = this.#o;
-    return (this.#reservationsMatter && topic.isMoving) || topic.hasNewsFor(seat);
+    return (this.#reservationsMatter && topic.isMoving) || topic.hasNewsFor(seat) || this.#hasOwnNews(seat);
   }
 
   #publish(seat: Seat, now: Micros): void {
@@ -153,13 +177,18 @@ export class Exchanges {
     if (teller.tellsAll) teller.topicApplied(seat, now);
   }
 
+  #hasOwnNews(seat: Seat): boolean {
+    const { topic, hosts } = this.#o;
+    return this.#reservationsMatter && seat.subscriber < hosts && topic.hasOwnNews(seat.subscriber);
+  }
+
   /** 7.3: what the trackers of the controller's own host say. */
-  #tellOwnHost(seat: Seat): void {
+  #tellOwnHost(seat: Seat, now: Micros): void {
     const { topic, poolNames, hosts } = this.#o;
     const host = seat.subscriber;
     if (host >= hosts) return;
     for (let pool = 0; pool < poolNames.size; pool++) {
-      const held = topic.heldOn(host, pool);
+      const held = topic.ownReserved(host, pool, now);
       if (held === (seat.told[pool] ?? 0)) continue;
       seat.told[pool] = held;
       seat.isSettled = false;
@@ -167,14 +196,24 @@ export class Exchanges {
     }
   }
 
-  /** Exchanges that would have brought nothing were left out; they still keep the view fresh (7.6). */
-  noteFreshView(seat: Seat, now: Micros): void {
-    if (now - seat.heardAt < this.#staleAfter || !seat.canExchange || !this.#isStatestoreUp) return;
+  /**
+   * Makes good, for a controller about to look, what exchanges before this instant would have done: what they
+   * would have brought, and a fresh view (7.6). The last one is enough, as nobody looked in between.
+   */
+  catchUp(seat: Seat, now: Micros): void {
+    if (!seat.isBehind && now - seat.heardAt < this.#staleAfter) return;
+    if (!seat.canExchange || !this.#isStatestoreUp) return;
     const { grid, receiveLag } = this.#o;
-    const last = grid.atOrBefore(seat.subscriber, now - receiveLag) + receiveLag;
-    if (last <= seat.heardAt) return;
-    seat.heardAt = last;
-    seat.controller.applyUpdate(NOTHING_NEW, toInstant(last));
+    // An exchange of this very instant comes last in it.
+    const last = grid.atOrBefore(seat.subscriber, now - receiveLag - 1);
+    if (last <= seat.lastExchange || last + receiveLag <= seat.heardAt) return;
+    if (seat.isBehind) {
+      this.#exchangeAt(seat, last + receiveLag);
+      seat.isBehind = this.#hasMoreFor(seat);
+      return;
+    }
+    seat.heardAt = last + receiveLag;
+    seat.controller.applyUpdate(NOTHING_NEW, toInstant(seat.heardAt));
   }
 
   // Faults
@@ -182,10 +221,7 @@ export class Exchanges {
   /** Nobody reaches the statestore any more, from after this instant. */
   stopStatestore(now: Micros): void {
     const { seats, topic } = this.#o;
-    for (const seat of seats) {
-      this.#noteLastExchange(seat, now);
-      this.#disarm(seat);
-    }
+    for (const seat of seats) this.leave(seat, now);
     this.#isStatestoreUp = false;
     topic.stop(now);
   }
@@ -200,8 +236,15 @@ export class Exchanges {
 
   /** The seat's exchanges end here: it died, or it was cut off. */
   leave(seat: Seat, now: Micros): void {
-    if (seat.isAlive) this.#noteLastExchange(seat, now);
+    if (seat.isAlive) this.#lookLast(seat, now);
     this.#disarm(seat);
+  }
+
+  /** So that its view ages from its last exchange, not from the last one that was worth simulating. */
+  #lookLast(seat: Seat, now: Micros): void {
+    seat.isBehind = true;
+    this.catchUp(seat, now);
+    seat.isBehind = false;
   }
 
   /** It registers, for the first time or again. */
@@ -214,15 +257,6 @@ export class Exchanges {
   #disarm(seat: Seat): void {
     if (seat.exchange !== NO_EVENT) this.#o.events.remove(seat.exchange);
     seat.exchange = NO_EVENT;
-  }
-
-  /** So that its view ages from its last exchange, not from the last one that was worth simulating. */
-  #noteLastExchange(seat: Seat, now: Micros): void {
-    const { grid, receiveLag } = this.#o;
-    const last = grid.atOrBefore(seat.subscriber, now - receiveLag) + receiveLag;
-    if (last <= seat.heardAt || !seat.canExchange) return;
-    seat.heardAt = last;
-    seat.controller.applyUpdate(NOTHING_NEW, toInstant(last));
   }
 }
 

@@ -80,7 +80,7 @@ export class RequestQueueTopic {
   readonly #receiveLag: Micros;
   readonly #publishLag: Micros;
   readonly #addresses: readonly string[];
-  /** 1: the host has a controller, which speaks for it; its figures stay here until `heldOn` asks. */
+  /** 1: the host has a controller, which speaks for it; its figures stay here until `ownReserved` asks. */
   readonly #hasController: Uint8Array;
   /** 1: the host does not reach the statestore. */
   readonly #isSilent: Uint8Array;
@@ -161,9 +161,22 @@ export class RequestQueueTopic {
   }
 
   #planCollection(cells: PoolCells, host: number, pool: number, now: Micros): void {
-    if (this.#hasController[host] === 1 || this.#isSilent[host] === 1 || this.#isStopped) return;
+    if (this.#isSilent[host] === 1 || this.#isStopped) return;
     cells.collectAt[host] = this.#nextCollection(host, now);
-    this.#setMoving(cells, host, pool);
+    if (this.#hasController[host] === 0) this.#setMoving(cells, host, pool);
+  }
+
+  /** What the controller on a host is told of its own host, by its exchange at `at` (admission 7.3). */
+  ownReserved(host: number, pool: number, at: Micros): number {
+    const cells = this.#pools[pool]!;
+    if (cells.collectAt[host]! <= at) this.#collect(cells, host);
+    return cells.sent[host]!;
+  }
+
+  /** A later exchange will tell the controller on the host something else. */
+  hasOwnNews(host: number): boolean {
+    for (const cells of this.#pools) if (cells.collectAt[host] !== NEVER) return true;
+    return false;
   }
 
   #nextCollection(host: number, now: Micros): Micros {
@@ -250,6 +263,11 @@ export class RequestQueueTopic {
   }
 
   #collect(cells: PoolCells, host: number): void {
+    if (this.#hasController[host] === 1) {
+      cells.sent[host] = cells.current[host]!;
+      cells.collectAt[host] = NEVER;
+      return;
+    }
     // What was collected a round ago has arrived by now: a period is longer than the lag.
     if (cells.arrivesAt[host] !== NEVER) this.#arrive(cells, host);
     cells.arrivesAt[host] = cells.collectAt[host]! + this.#publishLag;

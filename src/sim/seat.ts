@@ -43,6 +43,8 @@ export class Seat implements TopicReader {
   isSettled = false;
   /** The configuration has changed during its life: any submission may move its queues. */
   hasNewLimits = false;
+  /** Exchanges were left out that would have brought something. */
+  isBehind = false;
   /** Start of its last exchange, so that the next one is a later one. */
   lastExchange: Micros = -1;
   /** When the controller last heard that its view is current. */
@@ -93,6 +95,7 @@ export class Seat implements TopicReader {
     this.isAlive = true;
     this.isCutOff = false;
     this.isSettled = false;
+    this.isBehind = false;
     this.queued = 0;
     this.heardAt = -1;
     this.told.length = 0;

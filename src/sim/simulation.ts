@@ -310,7 +310,7 @@ export class Simulation {
 
   #submit(q: SimQuery, seat: Seat, now: Micros): void {
     const { submission } = q;
-    this.exchanges.noteFreshView(seat, now);
+    this.exchanges.catchUp(seat, now);
     const admission = seat.controller.submit(submission, this.#configs[q.pool]!, this.#rootConfig, toInstant(now));
     admission.owner = q;
     q.admission = admission;
@@ -332,8 +332,10 @@ export class Simulation {
 
   #queued(q: SimQuery, seat: Seat, now: Micros): void {
     // The first of an empty queue has just been tried; a later one changes nothing for the head.
-    if (seat.queued++ === 0) seat.isSettled = this.#input.discipline === undefined;
-    if (!seat.isSettled) this.exchanges.arm(seat, now);
+    if (seat.queued++ === 0) {
+      seat.isSettled = this.#input.discipline === undefined;
+      this.exchanges.queueBegan(seat, now);
+    } else if (!seat.isSettled) this.exchanges.arm(seat, now);
     this.teller.queued(q, now);
     const timeout = toMicros(q.admission.timeout);
     const noticed = this.#isGlobal ? timeoutNoticedAt(this.#polling, now, timeout) : now + timeout;
@@ -461,7 +463,7 @@ export class Simulation {
     this.#passesDue--;
     const { discipline } = this.#input;
     if (!seat.isAlive || (discipline === undefined && !seat.controller.isPassDue)) return;
-    this.exchanges.noteFreshView(seat, now);
+    this.exchanges.catchUp(seat, now);
     this.#leftInPass = 0;
     this.#wasPassCut = false;
     if (discipline === undefined) seat.controller.dequeuePass(toInstant(now), this.#sink);
@@ -743,9 +745,9 @@ export class Simulation {
   }
 
   #reservationsMatter(): void {
-    this.exchanges.reservationsMatter();
     const running = this.queries.filter((q) => q.state === "running");
     this.executors.track(running, this.now);
+    this.exchanges.reservationsMatter(this.now);
   }
 
   #configFor(pool: string): PoolConfig {
