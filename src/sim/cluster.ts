@@ -22,6 +22,7 @@ interface Process {
 export class Cluster {
   readonly #processes: readonly Process[];
   #version = 1;
+  #changedAt: Micros = -1;
   #known: readonly BackendDescriptor[];
 
   constructor(backends: readonly BackendDescriptor[]) {
@@ -31,6 +32,11 @@ export class Cluster {
 
   get version(): number {
     return this.#version;
+  }
+
+  /** When the version began. */
+  get changedAt(): Micros {
+    return this.#changedAt;
   }
 
   /** As the statestore would tell it now. */
@@ -61,27 +67,28 @@ export class Cluster {
     process.isQuiescing = false;
     process.isKnown = true;
     process.bornAt = now;
-    this.#changed();
+    this.#changed(now);
   }
 
   /** The same process reaches the statestore again. */
-  rejoins(host: number): void {
+  rejoins(host: number, now: Micros): void {
     this.#processes[host]!.isKnown = true;
-    this.#changed();
+    this.#changed(now);
   }
 
-  quiesces(host: number): void {
+  quiesces(host: number, now: Micros): void {
     this.#processes[host]!.isQuiescing = true;
-    this.#changed();
+    this.#changed(now);
   }
 
-  failed(host: number): void {
+  failed(host: number, now: Micros): void {
     this.#processes[host]!.isKnown = false;
-    this.#changed();
+    this.#changed(now);
   }
 
-  #changed(): void {
+  #changed(now: Micros): void {
     this.#version++;
+    this.#changedAt = now;
     this.#known = this.#processes
       .filter((p) => p.isKnown)
       .map((p) => (p.isQuiescing ? { ...p.desc, isQuiescing: true } : p.desc));

@@ -47,6 +47,7 @@ export class Exchanges {
   #isStatestoreUp = true;
   /** There are several controllers, which read each other. */
   #hasReaders = false;
+  #doChangesMatter = false;
   /** Every exchange that could matter to anybody takes place in its own time. */
   #isEager = false;
   /** Some controller looks at what hosts reserved: it has others to compare with, or a pool with a maximum. */
@@ -66,6 +67,12 @@ export class Exchanges {
     return this.#o.grid.period;
   }
 
+  /** An exchange carries a controller's changes on: to others, or to the loads that root quotas look at (T-29). */
+  changesMatter(): void {
+    this.#doChangesMatter = true;
+    this.#isEager = true;
+  }
+
   /** Somebody looks at what hosts reserve, from now on. */
   reservationsMatter(now: Micros): void {
     this.#reservationsMatter = true;
@@ -76,7 +83,8 @@ export class Exchanges {
   open(): void {
     const { seats, topic } = this.#o;
     this.#hasReaders = seats.length > 1;
-    this.#isEager = this.#hasReaders || this.#o.teller.tellsAll;
+    if (this.#hasReaders) this.changesMatter();
+    if (this.#o.teller.tellsAll) this.#isEager = true;
     for (const seat of seats) {
       topic.register(seat);
       this.#apply(seat, topic.updateFor(seat, 0, true), 0);
@@ -108,18 +116,18 @@ export class Exchanges {
 
   /** The first one waits: from now on every exchange may be the one that lets it in. */
   queueBegan(seat: Seat, now: Micros): void {
-    if (!seat.isSettled || seat.isBehind || this.#hasMoreFor(seat)) this.arm(seat, now);
+    if (this.#isEager || !seat.isSettled || seat.isBehind || this.#hasMoreFor(seat)) this.arm(seat, now);
   }
 
-  /** A controller has something to publish; hot: bench/simulate */
+  /** Something of a controller's own has changed, which an exchange will carry on; hot: bench/simulate */
   willPublish(seat: Seat, now: Micros): void {
-    if (this.#hasReaders) this.arm(seat, now);
+    if (this.#doChangesMatter) this.arm(seat, now);
   }
 
   /** Something at the controller has changed, and nobody is woken: its queue may move at the next exchange. */
   mayMoveLater(seat: Seat, now: Micros): void {
     seat.isSettled = false;
-    if (this.#hasReaders || seat.queued > 0) this.arm(seat, now);
+    if (this.#doChangesMatter || seat.queued > 0) this.arm(seat, now);
   }
 
   exchange(seat: Seat, now: Micros): void {
@@ -130,7 +138,9 @@ export class Exchanges {
       effects.wake(seat);
       this.arm(seat, now);
     } else if (this.#hasMoreFor(seat)) {
-      if (this.#isEager || seat.queued > 0) this.arm(seat, now);
+      // A membership acts when it comes, on what runs: nobody need look for that.
+      const isNewMembership = seat.clusterVersion !== this.#o.cluster.version;
+      if (this.#isEager || seat.queued > 0 || isNewMembership) this.arm(seat, now);
       else seat.isBehind = true;
     }
   }
@@ -145,13 +155,17 @@ export class Exchanges {
     seat.isBehind = false;
   }
 
-  /** After a pass that moved nothing, and with nothing new since, another one would only count a failure more. */
+  /**
+   * After a pass that moved nothing, and with nothing new since, another one would only count a failure more;
+   * and mark its pool, which others would notice (T-35).
+   */
   #mayMove(seat: Seat): boolean {
-    return !seat.isSettled || this.#o.teller.tellsAll;
+    return !seat.isSettled || this.#isEager;
   }
 
   #hasMoreFor(seat: Seat): boolean {
     const { topic } = this.#o;
+    if (seat.clusterVersion !== this.#o.cluster.version) return true;
     return (this.#reservationsMatter && topic.isMoving) || topic.hasNewsFor(seat) || this.#hasOwnNews(seat);
   }
 
@@ -165,7 +179,8 @@ export class Exchanges {
 
   #apply(seat: Seat, update: TopicUpdate, now: Micros): void {
     const { cluster, effects, teller } = this.#o;
-    if (seat.clusterVersion !== cluster.version) {
+    // What has changed since the exchange began comes with the next one.
+    if (seat.clusterVersion !== cluster.version && cluster.changedAt <= seat.lastExchange) {
       const membership = seat.takeMembers(cluster.known, cluster.version, toInstant(now));
       seat.isSettled = false;
       effects.membershipChanged(seat, seat.controller.setMembership(membership), now);

@@ -55,7 +55,7 @@ export class Faults {
         this.#processReturns(this.#host(fault.host), now);
         break;
       case "hostQuiesces":
-        sim.cluster.quiesces(this.#host(fault.host));
+        sim.cluster.quiesces(this.#host(fault.host), now);
         sim.exchanges.armAll(now);
         break;
       case "workerKilled":
@@ -166,7 +166,7 @@ export class Faults {
   #rejoins(host: number, now: Micros): void {
     const sim = this.#sim;
     if (!sim.cluster.isUp(host)) return;
-    if (!sim.cluster.isKnown(host)) sim.cluster.rejoins(host);
+    if (!sim.cluster.isKnown(host)) sim.cluster.rejoins(host, now);
     sim.topic.hear(host, false, now);
     const seat = this.#seatAt(host);
     if (seat !== null) {
@@ -193,7 +193,7 @@ export class Faults {
       this.#detectLater(host, now);
       return;
     }
-    sim.cluster.failed(host);
+    sim.cluster.failed(host, now);
     sim.topic.forgetHost(host, now);
     if (seat !== null) sim.topic.forgetReader(seat, now);
     sim.exchanges.armAll(now);

@@ -14,6 +14,7 @@ import { AdmissionController } from "../core/admission/controller.ts";
 import { type ControllerOptions, controllerOptions } from "../core/admission/controller-options.ts";
 import type { DequeueSink } from "../core/admission/dequeue-pass.ts";
 import type { AdmissionQuery } from "../core/admission/query.ts";
+import { hasQuotas } from "../core/admission/quotas.ts";
 import { RecordedController } from "../core/admission/recorded-controller.ts";
 import type { BackendDescriptor } from "../core/cluster/backend.ts";
 import type { AdmissionPath, FinishState } from "../core/events.ts";
@@ -204,6 +205,7 @@ export class Simulation {
       this.events.add(toMicros(fault.at), FAULT, i, 0);
     });
     this.exchanges.open();
+    if (hasQuotas(this.#rootConfig)) this.exchanges.changesMatter();
     if (this.seats.length > 1) this.#reservationsMatter();
     this.#nextArrival = this.#whenNextArrives();
     const inspect = this.#input.inspect ?? null;
@@ -711,6 +713,7 @@ export class Simulation {
   poolsChanged(pools: PoolConfigs): void {
     this.#pools = pools;
     this.#rootConfig = pools.configOf(ROOT_POOL);
+    if (hasQuotas(this.#rootConfig)) this.exchanges.changesMatter();
     this.#configs.forEach((_, i) => {
       this.#configs[i] = this.#configFor(this.poolNames.nameOf(i));
     });

@@ -76,7 +76,7 @@ describe("two runs of one seed", () => {
     expect(traceOf(seed).all).toEqual(all);
   });
 
-  test.each(Array.from({ length: 40 }, (_, i) => 300 + i))(
+  test.each([2, 4, 38, 52, 63, 72, 1091, 1113, 1251, ...Array.from({ length: 40 }, (_, i) => 300 + i)])(
     "seed %i: told as events or as numbers, with or without idle exchanges, the decisions are the same",
     (seed) => {
       expect(quietTraceOf(seed)).toEqual(traceOf(seed).endings.map(asTold));
