@@ -4,6 +4,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { afterAll } from "vitest";
 import type { LoggedQuery } from "../../../src/workload/query-log/logged-query.ts";
 import { NO_OPTIONS } from "../../../src/workload/query-log/logged-query.ts";
 import type { QueryLog } from "../../../src/workload/query-log/read-query-log.ts";
@@ -14,15 +15,13 @@ export const GiB = 1024 ** 3;
 let folder: string | null = null;
 let files = 0;
 
-function newFolder(): string {
-  const made = mkdtempSync(join(tmpdir(), "waterhole-log-"));
-  process.once("exit", () => rmSync(made, { recursive: true, force: true }));
-  return made;
-}
+afterAll(() => {
+  if (folder !== null) rmSync(folder, { recursive: true, force: true });
+});
 
 /** A new file in a folder of this process's own. */
 export function fileWith(content: string | Buffer, name = "log"): string {
-  folder ??= newFolder();
+  folder ??= mkdtempSync(join(tmpdir(), "waterhole-log-"));
   const path = join(folder, `${files++}-${name}`);
   writeFileSync(path, content);
   return path;
