@@ -13,6 +13,7 @@ import { reservationLimitFor } from "../core/memory/reservation-limit.ts";
 import type { Xoshiro128 } from "../core/random.ts";
 import { footprintMinimum } from "../workload/footprint-minimum.ts";
 import { type EventQueue, type Micros, NO_EVENT, toMicros } from "./event-queue.ts";
+import { HostBuffers } from "./host-buffers.ts";
 import type { RequestQueueTopic } from "./request-queue-topic.ts";
 import type { SimQuery } from "./sim-query.ts";
 import { type HostWork, hostWork, hostWorkWithRefusals, skewOf, throwRefusals } from "./work.ts";
@@ -54,6 +55,8 @@ export class Executors {
   readonly #dice: Xoshiro128;
   /** Reservations are kept; not so where nobody looks at them. */
   #isTracking = false;
+  /** Null: no host can refuse what admission let in. */
+  #buffers: HostBuffers | null = null;
   #refusal: { readonly chance: number; readonly host: number; readonly queryClass: number | null } | null = null;
 
   constructor(options: ExecutorsOptions) {
@@ -79,6 +82,21 @@ export class Executors {
         const bytes = i === q.placement.coordinatorAt ? q.reservedOnCoordinator : q.reservedOnExecutor;
         if (this.#holds(q, i)) this.#topic.change(host, q.pool, bytes, now);
       });
+  }
+
+  /** From now on admission may let in more than a host has (see `HostBuffers`). */
+  hostsMayRefuse(running: Iterable<SimQuery>): void {
+    if (this.#buffers !== null) return;
+    this.#buffers = new HostBuffers(this.#processLimits);
+    for (const q of running)
+      q.placement.hosts.forEach((host, i) => {
+        if (q.placement.hasFootprint[i] === 1 && this.#holds(q, i)) this.#buffers!.take(host, grantOn(q, i));
+      });
+  }
+
+  /** Reserved by footprints on a host, where that is kept; for checks. */
+  buffersOn(host: number): number {
+    return this.#buffers === null ? 0 : this.#buffers.inUseOn(host);
   }
 
   /** From now on each growth of a reservation is refused with this chance; host -1 and class null: everywhere. */
@@ -161,7 +179,8 @@ export class Executors {
     q.work = toMicros(submission.duration);
     q.points = null;
     q.peak = peak;
-    const fits = this.#fits(q, memLimit) && (rootOnly || this.#fits(q, coordinatorMemLimit));
+    q.grants = null;
+    const fits = this.#fits(q, memLimit) && (rootOnly || this.#fits(q, coordinatorMemLimit)) && this.#hostsHave(q);
     if (!fits || this.#skews[q.queryClass] !== null || this.#refusal !== null) this.#planByHost(q);
   }
 
@@ -169,6 +188,18 @@ export class Executors {
   #fits({ submission }: SimQuery, memLimit: number): boolean {
     const { bufferPoolLimit } = submission.shape.options;
     return submission.peak <= reservationLimitFor(memLimit, this.#leastProcessLimit, bufferPoolLimit);
+  }
+
+  #hostsHave(q: SimQuery): boolean {
+    return this.#buffers === null || this.#buffers.haveRoom(q.placement, q.peak);
+  }
+
+  /** What may be reserved for the query on a host: its own limit, and what others have left there. */
+  #roomOn(host: number, limit: number, bufferPoolLimit: number): number {
+    const own = reservationLimitFor(limit, this.#processLimits[host]!, bufferPoolLimit);
+    if (this.#buffers === null) return own;
+    const free = this.#buffers.freeOn(host);
+    return own < 0 ? free : Math.min(own, free);
   }
 
   /** The coordinator waits for all others: it is done when the last one is. */
@@ -179,6 +210,7 @@ export class Executors {
     const skew = this.#skews[q.queryClass]!;
     const takes = new Map<Micros, number[]>();
     const spills = new Float64Array(placement.hosts.length);
+    const grants = new Float64Array(placement.hosts.length);
     let last = q.work;
     let failsAt = Number.POSITIVE_INFINITY;
     q.peak = 0;
@@ -188,16 +220,18 @@ export class Executors {
       const host = placement.hosts[i]!;
       const limit = i === placement.coordinatorAt ? coordinatorMemLimit : memLimit;
       const { bufferPoolLimit } = submission.shape.options;
-      const room = reservationLimitFor(limit, this.#processLimits[host]!, bufferPoolLimit);
+      const room = this.#roomOn(host, limit, bufferPoolLimit);
       const undisturbed = hostWork(queryClass, this.#model, q.work, peak, room);
       const work = this.#refused(q, i, room, undisturbed);
       spills[i] = work.spilled;
+      grants[i] = work.peak;
       q.peak = Math.max(q.peak, work.peak);
       last = Math.max(last, work.takes);
       if (work.fails) failsAt = Math.min(failsAt, work.takes);
       if (i !== placement.coordinatorAt) addTo(takes, work.takes, i);
     }
     q.spills = spills;
+    q.grants = grants;
     q.work = last;
     q.points = pointsOf(takes, placement.coordinatorAt, last, failsAt);
   }
@@ -227,10 +261,17 @@ export class Executors {
     const { placement } = q;
     if (this.#isTracking)
       this.#topic.changeAll(placement, q.pool, sign * q.reservedOnExecutor, sign * q.reservedOnCoordinator, now);
+    if (this.#buffers !== null) this.#takeBuffers(q, sign);
     if (this.#cores === null) return;
     placement.hosts.forEach((host, i) => {
       this.#load[host] = this.#load[host]! + sign * placement.instances[i]!;
     });
+  }
+
+  #takeBuffers(q: SimQuery, sign: 1 | -1): void {
+    const { hosts, hasFootprint } = q.placement;
+    for (let i = 0; i < hosts.length; i++)
+      if (hasFootprint[i] === 1) this.#buffers!.take(hosts[i]!, sign * grantOn(q, i));
   }
 
   #holds(q: SimQuery, position: number): boolean {
@@ -245,6 +286,8 @@ export class Executors {
     const host = placement.hosts[position]!;
     const bytes = position === placement.coordinatorAt ? q.reservedOnCoordinator : q.reservedOnExecutor;
     if (this.#isTracking) this.#topic.change(host, q.pool, -bytes, now);
+    if (this.#buffers !== null && placement.hasFootprint[position] === 1)
+      this.#buffers.take(host, -grantOn(q, position));
     if (this.#cores !== null) this.#load[host] = this.#load[host]! - placement.instances[position]!;
   }
 
@@ -286,6 +329,9 @@ export class Executors {
     return rate;
   }
 }
+
+const grantOn = (q: SimQuery, position: number): number =>
+  q.grants === null ? q.submission.peak : q.grants[position]!;
 
 function addTo(groups: Map<Micros, number[]>, key: Micros, value: number): void {
   const group = groups.get(key);

@@ -52,6 +52,8 @@ export class SimQuery implements QueryFacts {
   /** Largest peak of memory over its hosts, in bytes, and what it writes to scratch by schedule position. */
   peak = 0;
   spills: Float64Array | null = null;
+  /** Reserved for its footprint by schedule position; null: its peak on each. */
+  grants: Float64Array | null = null;
   /** Positions whose release got lost: what the controller still holds of them comes back with the query. */
   lost: number[] | null = null;
   /** Positions that still hold memory; null: all with work, or none, as `isHoldingAll` says. */
@@ -109,6 +111,7 @@ export class SimQuery implements QueryFacts {
     this.#admission = null;
     this.#placement = null;
     this.spills = null;
+    this.grants = null;
     this.lost = null;
     this.holding = null;
     this.isHoldingAll = false;

@@ -206,7 +206,10 @@ export class Simulation {
     });
     this.exchanges.open();
     if (hasQuotas(this.#rootConfig)) this.exchanges.changesMatter();
-    if (this.seats.length > 1) this.#reservationsMatter();
+    if (this.seats.length > 1) {
+      this.#reservationsMatter();
+      this.executors.hostsMayRefuse([]);
+    }
     this.#nextArrival = this.#whenNextArrives();
     const inspect = this.#input.inspect ?? null;
     while (this.#step()) inspect?.(this);
@@ -748,14 +751,18 @@ export class Simulation {
   }
 
   #reservationsMatter(): void {
-    const running = this.queries.filter((q) => q.state === "running");
-    this.executors.track(running, this.now);
+    this.executors.track(this.#running(), this.now);
     this.exchanges.reservationsMatter(this.now);
+  }
+
+  #running(): SimQuery[] {
+    return this.queries.filter((q) => q.state === "running");
   }
 
   #configFor(pool: string): PoolConfig {
     const config = this.#pools.configOf(pool);
     if (config.maxMemResources >= 0) this.#reservationsMatter();
+    else this.executors.hostsMayRefuse(this.#running());
     return config;
   }
 }

@@ -4,9 +4,8 @@
  * A footprint whose peak fits under what its limits leave for reservations (R8) takes its drawn duration. One
  * that does not writes the rest to scratch and takes longer by those bytes over the host's scratch bandwidth;
  * one that cannot spill, or may hold nothing that it could spill, fails when its profile crosses the limit.
- * Other queries never make a reservation fail here: that needs the ledgers, which only the live fleet has.
+ * What other queries leave of a host is `HostBuffers`' business.
  */
-
 import type { FootprintProfile, ModelSpec, QueryClass } from "../config/scenario.ts";
 import { hostNameOf } from "../config/scenario-cluster.ts";
 import { progressOfPeak, shareOfPeak } from "../workload/footprint.ts";

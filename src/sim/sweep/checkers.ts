@@ -160,6 +160,9 @@ class EndsCheck {
     if (this.counts.submitted !== sim.submitted) fail("ends: a submission was not told");
     const abandoned = sim.queries.filter((q) => q.state === "waiting").length;
     for (const seat of sim.seats) if (seat.isAlive) checkIdle(seat, abandoned);
+    sim.backends.forEach((b, host) => {
+      if (sim.executors.buffersOn(host) !== 0) fail(`ends: buffers are still reserved on ${b.address}`);
+    });
     for (let pool = 0; pool < sim.poolNames.size; pool++)
       sim.backends.forEach((b, host) => {
         const held = sim.topic.heldOn(host, pool);
