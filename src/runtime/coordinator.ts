@@ -1,10 +1,9 @@
 /**
- * One controller with the queries that go through it: submit, wait, start the instances on every host of the schedule,
- * give hosts back as they are done (admission 9.1), then the query, and let the next ones in.
+ * One coordinator with the queries that go through it: asks its admission control, starts the instances on every host
+ * of the schedule, gives hosts back as they are done (admission 9.1), then the query.
  *
- * Runs on the main thread and never waits there: decisions are the core's, work is the fleet's, and both come back as
- * calls. A dequeue pass runs in the turn after the change that made it due, one for all changes of a turn, like the
- * product's dequeue thread that wakes once.
+ * Runs on the main thread and never waits there: decisions are its desk's, which may be on a thread of its own, work is
+ * the fleet's, and both come back as calls. An answer counts from the moment it is heard: until then nothing runs.
  *
  * Must keep: every query ends exactly once, with its ending told to the workload; a query's hosts are given back only
  * when its instances there have ended, whatever became of them.
@@ -13,31 +12,18 @@ import { memoryOption } from "../config/request-shape.ts";
 import type { QueryClass, Use } from "../config/scenario.ts";
 import { hostNameOf } from "../config/scenario-cluster.ts";
 import { BackendRelease, type ReleaseTiming } from "../core/admission/backend-release.ts";
-import type { AdmissionController } from "../core/admission/controller.ts";
-import type { ControllerOptions } from "../core/admission/controller-options.ts";
-import type { DequeueSink } from "../core/admission/dequeue-pass.ts";
-import type { MemoryToAdmit } from "../core/admission/memory-to-admit.ts";
-import type { AdmissionQuery } from "../core/admission/query.ts";
-import {
-  admittedEvent,
-  cancelledEvent,
-  queuedEvent,
-  rejectedEvent,
-  stillQueuedEvent,
-  timedOutEvent,
-  timeoutReason,
-} from "../core/admission/query-events.ts";
 import { rejectionError, timeoutError } from "../core/admission/reasons.ts";
-import { RecordedController } from "../core/admission/recorded-controller.ts";
 import { fail, invariant } from "../core/assert.ts";
-import type { Schedule, ScheduledBackend } from "../core/cluster/schedule.ts";
-import type { AdmissionPath, RunEvent } from "../core/events.ts";
+import type { Membership } from "../core/cluster/membership.ts";
+import type { EventOf, RunEvent } from "../core/events.ts";
 import { reservationLimitFor } from "../core/memory/reservation-limit.ts";
 import { queryIdParts } from "../core/memory/tracker-records.ts";
 import type { PoolConfig } from "../core/pool-config.ts";
-import type { Bytes, Instant, MaxBytes } from "../core/units.ts";
+import type { TopicEntry, TopicUpdate } from "../core/statestore/topic.ts";
+import type { Bytes, Instant, Millis } from "../core/units.ts";
 import { footprintMinimum } from "../workload/footprint-minimum.ts";
 import type { Ending, Submission } from "../workload/workload.ts";
+import type { Admission, AdmissionDesk, Answer, Place, PoolUsage } from "./admission-desk.ts";
 import type { OwnView } from "./cluster-view.ts";
 import type { Fleet } from "./fleet.ts";
 import { LiveQuery } from "./live-query.ts";
@@ -63,8 +49,6 @@ export interface CoordinatorSurroundings {
   route(task: number, coordinator: Coordinator, query: LiveQuery): void;
   /** A fault: this release message of the coordinator does not arrive. */
   losesRelease(coordinator: string): boolean;
-  /** Runs `act` in a later turn; what it throws stops the run. */
-  soon(act: () => void): void;
   /** Real microseconds from a query's submission to a fragment's claimed minimum. */
   noteStart(query: LiveQuery, at: Instant): void;
 }
@@ -75,168 +59,152 @@ const HEARTBEAT = 1000;
 /** With more hosts than this, instances tell only where a growth begins and ends. */
 const WIDE = 32;
 
+/** Opens the admission control of a new process; `hear` is told its answers, until it is closed. */
+export type OpenDesk = (hear: (answer: Answer) => void) => AdmissionDesk;
+
+/** What goes out at an exchange with the statestore. */
+type Exchanged = (entries: readonly TopicEntry[], at: Instant) => void;
+
 export class Coordinator {
   readonly address: string;
   readonly view: OwnView;
+  readonly #openDesk: OpenDesk;
   readonly #around: CoordinatorSurroundings;
-  readonly #options: ControllerOptions;
-  readonly #sink: DequeueSink;
-  readonly #queries = new Set<LiveQuery>();
-  controller: AdmissionController;
+  readonly #queries = new Map<string, LiveQuery>();
+  #desk: AdmissionDesk;
+  /** What the desk was told last. */
+  #membership: Membership | null = null;
+  /** Who waits for the answer to an exchange, in the order in which they were begun. */
+  #exchanges: Exchanged[] = [];
   isAlive = true;
-  #passComes = false;
   /** Processes started under the address. */
   #starts = 0;
 
-  constructor(options: ControllerOptions, view: OwnView, around: CoordinatorSurroundings) {
-    this.address = options.hostId;
+  constructor(address: string, openDesk: OpenDesk, view: OwnView, around: CoordinatorSurroundings) {
+    this.address = address;
     this.view = view;
-    this.#options = options;
+    this.#openDesk = openDesk;
     this.#around = around;
-    this.controller = this.#newController();
-    this.#sink = this.#sinkOfThis();
+    this.#desk = this.#newDesk();
   }
 
   /** Queries that have not ended. */
-  get queries(): ReadonlySet<LiveQuery> {
-    return this.#queries;
+  get queries(): Iterable<LiveQuery> {
+    return this.#queries.values();
   }
 
   // Submission
 
   submit(submission: Submission, now: Instant): void {
-    const q = new LiveQuery(submission, this.controller, now);
-    this.#queries.add(q);
+    const q = new LiveQuery(submission, this.#desk, now);
+    this.#queries.set(q.id, q);
     this.#tellSubmitted(q);
     if (submission.unresolved !== null) {
       this.#emit({ kind: "unresolved", at: now, query: q.id, error: submission.unresolved });
       this.#end(q, "unresolved", now);
       return;
     }
-    this.refreshMembership(now);
+    this.#tellMembership(now);
     const { configOf, rootConfig } = this.#around;
-    const admission = this.controller.submit(submission, configOf(submission.pool), rootConfig(), now);
-    admission.owner = q;
-    q.admission = admission;
-    switch (admission.state) {
-      case "running":
-        this.#admitted(q, admission.path ?? fail("an admitted query has a path"), now);
-        break;
-      case "queued":
-        this.#queued(q, admission, now);
-        break;
-      default:
-        this.#rejected(q, false, now);
-    }
-    this.duePass();
+    this.#desk.submit(submission, configOf(submission.pool), rootConfig());
   }
 
-  #queued(q: LiveQuery, admission: AdmissionQuery, now: Instant): void {
-    q.state = "queued";
-    this.#emit(queuedEvent(admission, now));
-    q.timeout = this.#around.timers.at(admission.deadline, (at) => this.#timeOut(q, at));
-    this.#armCancel(q);
+  // Answers
+
+  #hear(controller: string, answer: Answer): void {
+    switch (answer.kind) {
+      case "called":
+        this.#emit({ kind: "controllerCall", at: this.#around.now(), controller, now: answer.now, call: answer.call });
+        break;
+      case "exchanged":
+        this.#exchanges.shift()?.(answer.entries, this.#around.now());
+        break;
+      case "admission":
+        this.#admitted(this.#waiting(answer.event.query), answer);
+        break;
+      default:
+        this.#notAdmitted(this.#waiting(answer.query), answer);
+    }
   }
+
+  #waiting(query: string): LiveQuery {
+    return this.#queries.get(query) ?? fail("an answer is about a query of this coordinator");
+  }
+
+  #notAdmitted(q: LiveQuery, event: EventOf<"queued" | "stillQueued" | "rejected" | "timedOut" | "cancelled">): void {
+    this.#emit(event);
+    const { pool } = q.submission;
+    switch (event.kind) {
+      case "queued":
+        q.state = "queued";
+        q.queuedAt = event.at;
+        this.#armCancel(q);
+        break;
+      case "stillQueued":
+        break;
+      case "rejected":
+        q.error = rejectionError(pool, event.reason);
+        this.#end(q, "rejected", event.at);
+        break;
+      case "timedOut":
+        q.error = timeoutError(event.timeout, pool, event.reason, event.details);
+        this.#end(q, "timedOut", event.at);
+        break;
+      default:
+        this.#end(q, "cancelled", event.at);
+    }
+  }
+
+  // Giving up
 
   #armCancel(q: LiveQuery): void {
     const { cancelAt } = q.submission;
     if (q.cancel === null && Number.isFinite(cancelAt))
-      q.cancel = this.#around.timers.at(cancelAt, (at) => this.cancel(q, at));
+      q.cancel = this.#around.timers.at(cancelAt, () => this.cancel(q));
   }
 
-  #rejected(q: LiveQuery, fromQueue: boolean, now: Instant): void {
-    const admission = q.admission!;
-    const reason = admission.rejectReason ?? fail("a rejected query has a reason");
-    q.error = rejectionError(q.submission.pool, reason);
-    this.#emit(rejectedEvent(admission, fromQueue, now));
-    this.#end(q, "rejected", now);
-  }
-
-  // Waiting
-
-  #timeOut(q: LiveQuery, now: Instant): void {
-    if (q.state !== "queued") return;
-    const admission = q.admission!;
-    q.controller.timeOut(admission, now);
-    if (admission.state !== "timedOut") {
-      this.#takeOutcome(q, admission, now);
-      return;
-    }
-    q.error = timeoutError(admission.timeout, q.submission.pool, timeoutReason(admission), admission.details);
-    this.#emit(timedOutEvent(admission, now));
-    this.#end(q, "timedOut", now);
-    this.duePass();
-  }
-
-  /** Another outcome was faster than a time-out or a cancellation (T-8); the pass has told it already. */
-  #takeOutcome(q: LiveQuery, admission: AdmissionQuery, now: Instant): void {
-    if (admission.state === "cancelled" && q.state === "queued") this.#cancelledInQueue(q, admission, now);
-  }
-
-  /** The client gives up, whatever the query is at. */
-  cancel(q: LiveQuery, now: Instant): void {
+  /** The client gives up, whatever the query is at. An admission that is on its way already comes too late for it. */
+  cancel(q: LiveQuery): void {
+    q.isGivenUp = true;
     if (q.state === "running") this.#stopRunning(q, "cancelled", "Cancelled");
-    if (q.state !== "queued") return;
-    const admission = q.admission!;
-    q.controller.cancel(admission, now);
-    this.#takeOutcome(q, admission, now);
-    this.duePass();
+    else this.leaveQueue(q);
   }
 
-  #cancelledInQueue(q: LiveQuery, admission: AdmissionQuery, now: Instant): void {
-    this.#emit(cancelledEvent(admission, true, now));
-    this.#end(q, "cancelled", now);
-  }
-
-  // Dequeueing
-
-  /** If the controller wants a pass, it comes in the next turn of the event loop. */
-  duePass(): void {
-    if (this.#passComes || !this.isAlive || !this.controller.isPassDue) return;
-    this.#passComes = true;
-    this.#around.soon(() => {
-      this.#passComes = false;
-      if (this.isAlive && this.controller.isPassDue) this.controller.dequeuePass(this.#around.now(), this.#sink);
-      // What a pass starts may end at once, and what it could not take may fit now.
-      this.duePass();
-    });
-  }
-
-  #sinkOfThis(): DequeueSink {
-    const queryOf = (a: AdmissionQuery): LiveQuery =>
-      a.owner instanceof LiveQuery ? a.owner : fail("a queued query has its driver's record");
-    return {
-      admitted: (a) => {
-        const q = queryOf(a);
-        this.#cancelTimeout(q);
-        this.#admitted(q, "fromQueue", this.#around.now());
-      },
-      rejected: (a) => this.#rejected(queryOf(a), true, this.#around.now()),
-      cancelled: (a) => this.#cancelledInQueue(queryOf(a), a, this.#around.now()),
-      stillQueued: (a) => this.#emit(stillQueuedEvent(a, this.#around.now())),
-    };
+  /** Only if it waits: one that was admitted in the meantime may run. */
+  leaveQueue(q: LiveQuery): void {
+    if (q.state === "submitted" || q.state === "queued") q.desk.cancel(q.id);
   }
 
   // Running
 
-  #admitted(q: LiveQuery, path: AdmissionPath, now: Instant): void {
-    const admission = q.admission!;
-    const { schedule } = admission.plan ?? fail("an admitted query has a plan");
-    const memory = admission.memory ?? fail("an admitted query has its memory");
+  #admitted(q: LiveQuery, { event, backends }: Admission): void {
+    q.wasQueued = q.state === "queued";
     q.state = "running";
-    this.#emit(admittedEvent(admission, path, now));
-    const coordinatorAt = schedule.backends.findIndex((b) => b.isCoordBackend);
-    q.releasing = new BackendRelease(schedule.backends.length, coordinatorAt, now, this.#around.releaseTiming);
-    this.#armCancel(q);
-    this.#start(q, schedule, memory, now);
+    q.places = backends;
+    this.#emit(event);
+    const coordinatorAt = backends.findIndex((b) => b.isCoordBackend);
+    q.releasing = new BackendRelease(backends.length, coordinatorAt, event.at, this.#around.releaseTiming);
+    if (q.isGivenUp) this.#endUnstarted(q, event.at);
+    else {
+      this.#armCancel(q);
+      this.#start(q, event.at);
+    }
   }
 
-  #start(q: LiveQuery, schedule: Schedule, memory: MemoryToAdmit, now: Instant): void {
+  /** Its client gave up while the admission was on its way. */
+  #endUnstarted(q: LiveQuery, now: Instant): void {
+    q.state = "ending";
+    q.outcome = "cancelled";
+    q.error = "Cancelled";
+    this.#allEnded(q, now);
+  }
+
+  #start(q: LiveQuery, now: Instant): void {
     const { fleet, classes, poolNumber, route } = this.#around;
     const { submission } = q;
     const queryClass = classes[submission.queryClass]!;
-    const orders = ordersFor(q, schedule, memory, queryClass.uses, this.#around);
-    q.openAt = schedule.backends.map(() => 0);
+    const orders = ordersFor(q, queryClass.uses, this.#around);
+    q.openAt = q.places.map(() => 0);
     for (const { task, position, order } of orders) {
       q.open.set(task, { position, instance: order.instance });
       q.openAt[position]!++;
@@ -258,7 +226,7 @@ export class Coordinator {
     const open = q.open.get(p.task);
     if (open === undefined) return;
     const { position, instance } = open;
-    const host = q.admission!.plan!.schedule.hosts[position]!;
+    const { host } = q.places[position]!;
     const at = { at: now, query: q.id, host, instance };
     switch (p.kind) {
       case "started":
@@ -311,8 +279,7 @@ export class Coordinator {
 
   /** 9.1. The coordinator's own host is done only with the query. */
   #hostDone(q: LiveQuery, position: number, now: Instant): void {
-    const { schedule } = q.admission!.plan!;
-    if (schedule.backends[position]!.isCoordBackend) return;
+    if (q.places[position]!.isCoordBackend) return;
     const due = q.releasing!.finished(position, now);
     if (due.length > 0) {
       q.releasing!.released(due);
@@ -321,10 +288,9 @@ export class Coordinator {
   }
 
   #giveBack(q: LiveQuery, positions: readonly number[], now: Instant): void {
-    if (!this.#around.losesRelease(this.address)) q.controller.releaseBackends(q.admission!, positions);
-    const { hosts } = q.admission!.plan!.schedule;
-    this.#emit({ kind: "backendsReleased", at: now, query: q.id, hosts: positions.map((i) => hosts[i]!) });
-    this.duePass();
+    if (!this.#around.losesRelease(this.address)) q.desk.releaseBackends(q.id, positions);
+    const hosts = positions.map((i) => q.places[i]!.host);
+    this.#emit({ kind: "backendsReleased", at: now, query: q.id, hosts });
   }
 
   /** The rest of its hosts in one call, then its place in the pool (9.3). */
@@ -338,66 +304,71 @@ export class Coordinator {
     const error = outcome === "failed" ? q.error : null;
     this.#emit({ kind: "released", at: now, query: q.id, state: outcome, peak, error });
     this.#end(q, outcome, now);
-    this.duePass();
   }
 
   /** A lost message is made up for by the next heartbeat, which does not name the query any more (9.5). */
-  #releaseQuery(q: LiveQuery, peak: number): void {
-    const { controller, admission } = q;
-    if (!this.#around.losesRelease(this.address)) controller.releaseQuery(admission!, peak);
-    else
-      this.#around.timers.at((this.#around.now() + HEARTBEAT) as Instant, () => {
-        controller.releaseQuery(admission!, -1);
-        this.duePass();
-      });
+  #releaseQuery({ id, desk }: LiveQuery, peak: number): void {
+    const { losesRelease, timers, now } = this.#around;
+    if (!losesRelease(this.address)) desk.releaseQuery(id, peak);
+    else timers.at((now() + HEARTBEAT) as Instant, () => desk.releaseQuery(id, -1));
   }
 
   #end(q: LiveQuery, how: Ending, now: Instant): void {
     invariant(q.state !== "over", "a query ends once");
     q.state = "over";
-    this.#cancelTimeout(q);
     this.#around.timers.cancel(q.cancel);
-    this.#queries.delete(q);
+    this.#queries.delete(q.id);
     this.#around.ended(q, how, now);
-  }
-
-  #cancelTimeout(q: LiveQuery): void {
-    this.#around.timers.cancel(q.timeout);
-    q.timeout = null;
   }
 
   // The cluster
 
-  refreshMembership(now: Instant): void {
+  #tellMembership(now: Instant): void {
     const membership = this.view.at(now);
-    if (membership !== this.controller.membership) this.controller.setMembership(membership);
+    if (membership !== this.#membership) this.#desk.setMembership(membership);
+    this.#membership = membership;
+  }
+
+  /** One exchange with the statestore; a dead process has nothing to say. */
+  exchange(usages: readonly PoolUsage[], update: TopicUpdate, now: Instant, then: Exchanged): void {
+    if (!this.isAlive) {
+      then([], now);
+      return;
+    }
+    this.#tellMembership(now);
+    this.#exchanges.push(then);
+    this.#desk.exchange(usages, update);
   }
 
   /** The process dies: its queue with it, and its running queries are stopped (admission 9.5). */
   die(now: Instant, why: string): void {
     this.isAlive = false;
-    for (const q of [...this.#queries]) {
-      if (q.state === "queued") {
-        q.error = why;
-        this.#emit(cancelledEvent(q.admission!, true, now));
-        this.#end(q, "failed", now);
-      } else this.#stopRunning(q, "failed", why);
-    }
+    this.#desk.close();
+    this.#exchanges = [];
+    for (const q of [...this.#queries.values()])
+      if (q.state === "submitted" || q.state === "queued") this.#lostWaiting(q, why, now);
+      else this.#stopRunning(q, "failed", why);
+  }
+
+  #lostWaiting(q: LiveQuery, why: string, now: Instant): void {
+    const wasQueued = q.state === "queued";
+    const waited = (wasQueued ? now - q.queuedAt : 0) as Millis;
+    q.error = why;
+    this.#emit({ kind: "cancelled", at: now, query: q.id, waited, wasQueued });
+    this.#end(q, "failed", now);
   }
 
   /** A new process in its place: it knows nothing of what was. */
   restart(): void {
-    this.controller = this.#newController();
+    this.#desk = this.#newDesk();
+    this.#membership = null;
     this.isAlive = true;
   }
 
-  /** Writes down what it is asked, so that a live run can be gone through again in virtual time. */
-  #newController(): AdmissionController {
+  #newDesk(): AdmissionDesk {
     this.#starts++;
     const controller = this.#starts === 1 ? this.address : `${this.address}#${this.#starts}`;
-    return new RecordedController(this.#options, (call, now) =>
-      this.#emit({ kind: "controllerCall", at: this.#around.now(), controller, now, call }),
-    );
+    return this.#openDesk((answer) => this.#hear(controller, answer));
   }
 
   #emit(event: RunEvent): void {
@@ -428,22 +399,16 @@ interface Placed {
   readonly order: Omit<FragmentOrder, "epoch">;
 }
 
-function ordersFor(
-  q: LiveQuery,
-  schedule: Schedule,
-  memory: MemoryToAdmit,
-  uses: Use,
-  around: CoordinatorSurroundings,
-): Placed[] {
+function ordersFor(q: LiveQuery, uses: Use, around: CoordinatorSurroundings): Placed[] {
   const placed: Placed[] = [];
-  schedule.backends.forEach((b, position) => {
-    if (b.numInstances === 0) return;
-    const memLimit = (b.isCoordBackend ? memory.coordinatorMemLimit : memory.memLimit) as MaxBytes;
-    const room = reservationLimitFor(memLimit, b.desc.admitMemLimit, q.submission.shape.options.bufferPoolLimit);
-    const peak = peakOn(b, schedule, q.submission.peak, uses);
-    const siblings = uses.kind === "footprint" ? workingInstances(b, schedule) : 1;
-    const minReservation = footprintMinimum(uses, b.minReservation, peak, room, siblings) as Bytes;
-    const onHost = { host: around.hostNumber(b.desc.address), siblings, memLimit, minReservation };
+  q.places.forEach((place, position) => {
+    if (place.instances === 0) return;
+    const { memLimit, collectsOnly } = place;
+    const room = reservationLimitFor(memLimit, place.admitMemLimit, q.submission.shape.options.bufferPoolLimit);
+    const peak = peakOn(place, q.submission.peak, uses);
+    const siblings = uses.kind === "footprint" ? place.workingInstances : 1;
+    const minReservation = footprintMinimum(uses, place.minReservation, peak, room, siblings) as Bytes;
+    const onHost = { host: around.hostNumber(place.host), siblings, memLimit, minReservation };
     for (let i = 0; i < siblings; i++) {
       const task = around.fleet.nextTask();
       const order = {
@@ -452,7 +417,7 @@ function ordersFor(
         instance: placed.length + 1,
         claim: shareOf(minReservation, i, siblings),
         peak: shareOf(peak, i, siblings),
-        hasOperators: !collectsOnly(b, schedule),
+        hasOperators: !collectsOnly,
       };
       placed.push({ task, position, order });
     }
@@ -464,23 +429,9 @@ function ordersFor(
 const shareOf = (total: number, i: number, n: number): Bytes =>
   (Math.floor((total * (i + 1)) / n) - Math.floor((total * i) / n)) as Bytes;
 
-/** One at least: the root fragment beside others on a host only collects rows, and counts as part of the first. */
-function workingInstances(b: ScheduledBackend, schedule: Schedule): number {
-  const beside = b.isCoordBackend && schedule.backends.length > 1 ? rootInstances(schedule) : 0;
-  return Math.max(1, b.numInstances - beside);
-}
-
-/** The root fragment on a coordinator only collects rows; what the query uses is in the others. */
-function collectsOnly(b: ScheduledBackend, schedule: Schedule): boolean {
-  return b.isCoordBackend && schedule.backends.length > 1 && b.numInstances <= rootInstances(schedule);
-}
-
-const rootInstances = ({ shape }: Schedule): number =>
-  shape.fragments.reduce((n, f) => n + (f.runsOn === "coordinator" ? f.instancesPerHost : 0), 0);
-
-function peakOn(b: ScheduledBackend, schedule: Schedule, peak: number, uses: Use): Bytes {
-  if (uses.kind !== "footprint" || collectsOnly(b, schedule)) return 0 as Bytes;
-  const factor = uses.skew[b.desc.address] ?? uses.skew[hostNameOf(b.desc.address)] ?? 1;
+function peakOn({ host, collectsOnly }: Place, peak: number, uses: Use): Bytes {
+  if (uses.kind !== "footprint" || collectsOnly) return 0 as Bytes;
+  const factor = uses.skew[host] ?? uses.skew[hostNameOf(host)] ?? 1;
   return Math.round(peak * factor) as Bytes;
 }
 

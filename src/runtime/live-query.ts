@@ -10,11 +10,10 @@
  *   Only its coordinator moves it.
  */
 import type { BackendRelease } from "../core/admission/backend-release.ts";
-import type { AdmissionController } from "../core/admission/controller.ts";
-import type { AdmissionQuery } from "../core/admission/query.ts";
 import type { FinishState } from "../core/events.ts";
 import type { Instant } from "../core/units.ts";
 import type { Submission } from "../workload/workload.ts";
+import type { AdmissionDesk, Place } from "./admission-desk.ts";
 import type { Appointment } from "./timers.ts";
 
 export class LiveQuery {
@@ -22,11 +21,16 @@ export class LiveQuery {
   readonly id: string;
   readonly submittedAt: Instant;
   /** The one that decides it; its coordinator may have another by now. */
-  readonly controller: AdmissionController;
+  readonly desk: AdmissionDesk;
   state: "submitted" | "queued" | "running" | "ending" | "over" = "submitted";
-  admission: AdmissionQuery | null = null;
-  timeout: Appointment | null = null;
+  queuedAt = 0 as Instant;
+  wasQueued = false;
+  /** Its client wants no answer any more. */
+  isGivenUp = false;
   cancel: Appointment | null = null;
+
+  /** Its schedule, once it is admitted. */
+  places: readonly Place[] = [];
 
   /** Instances that have not ended, by task: their place in the schedule and number in the query. */
   readonly open = new Map<number, { readonly position: number; readonly instance: number }>();
@@ -39,9 +43,9 @@ export class LiveQuery {
   /** Largest over its hosts. */
   peak = 0;
 
-  constructor(submission: Submission, controller: AdmissionController, now: Instant) {
+  constructor(submission: Submission, desk: AdmissionDesk, now: Instant) {
     this.submission = submission;
-    this.controller = controller;
+    this.desk = desk;
     this.id = submission.queryId;
     this.submittedAt = now;
   }

@@ -19,7 +19,11 @@ import type { PoolSource } from "../config/pool-directory.ts";
 import type { Fault, Scenario } from "../config/scenario.ts";
 import { backendsOf } from "../config/scenario-cluster.ts";
 import { changedPools, flagsOf, openPools } from "../config/scenario-pools.ts";
-import { controllerOptions } from "../core/admission/controller-options.ts";
+import {
+  type ControllerFlags,
+  type ControllerOptions,
+  controllerOptions,
+} from "../core/admission/controller-options.ts";
 import { fail, InvariantError } from "../core/assert.ts";
 import type { BackendDescriptor } from "../core/cluster/backend.ts";
 import type { RunEvent } from "../core/events.ts";
@@ -31,16 +35,19 @@ import { createWorkload } from "../workload/scenario-workload.ts";
 import { withTraces } from "../workload/traces.ts";
 import type { Ending, Workload } from "../workload/workload.ts";
 import { ClusterView, OwnView } from "./cluster-view.ts";
-import { Coordinator, type CoordinatorSurroundings } from "./coordinator.ts";
+import { Coordinator, type CoordinatorSurroundings, type OpenDesk } from "./coordinator.ts";
 import { type EmulatedClock, startClock } from "./emulated-clock.ts";
 import { Fleet, type HostMarks } from "./fleet.ts";
 import { hostSpecs } from "./host-sizes.ts";
 import { LiveFaults } from "./live-faults.ts";
 import type { LiveQuery } from "./live-query.ts";
 import { LiveStatestore, type SubscriberSpec } from "./live-statestore.ts";
+import { LocalDesk } from "./local-desk.ts";
 import type { Progress } from "./protocol.ts";
 import type { RunBus } from "./run-bus.ts";
+import { CoordinatorThreads } from "./thread-desk.ts";
 import { type Appointment, Timers } from "./timers.ts";
+import { withResolvers } from "./with-resolvers.ts";
 
 /** The pools as they are now; a fault can put others in their place. */
 export interface LivePools {
@@ -127,6 +134,8 @@ export class LiveRun {
   readonly cluster: ClusterView;
   readonly fleet: Fleet;
   readonly coordinators: readonly Coordinator[];
+  /** Of the coordinators that have some. */
+  readonly #coordinatorThreads: CoordinatorThreads[] = [];
   readonly statestore: LiveStatestore;
   readonly workload: Workload;
   readonly timers: Timers;
@@ -192,7 +201,7 @@ export class LiveRun {
 
   /** Once. Resolves when all is over and nothing is left; rejects when the run broke, with nothing left either. */
   async run(): Promise<LiveReport> {
-    await this.fleet.start();
+    await this.#startThreads();
     // Emulated time begins when the hosts are there: what starting threads takes is nobody's wait.
     this.#clock.restart();
     const startedAt = performance.now();
@@ -208,6 +217,7 @@ export class LiveRun {
       (error: unknown) => error ?? new Error("the run broke"),
     );
     const realMs = performance.now() - startedAt;
+    await this.#stopCoordinators(broken === null);
     const ended = this.#state === "draining" ? "drained" : this.#state === "stopping" ? "stopped" : "complete";
     this.#state = "over";
     this.timers.close();
@@ -226,13 +236,24 @@ export class LiveRun {
     };
   }
 
+  async #startThreads(): Promise<void> {
+    // A thread can fail before anybody waits for the run's end.
+    this.#over.promise.catch(() => undefined);
+    await Promise.all([this.fleet.start(), ...this.#coordinatorThreads.map((t) => t.start())]);
+  }
+
+  /** In order: what their controllers did last is in the records too. */
+  async #stopCoordinators(inOrder: boolean): Promise<void> {
+    await Promise.all(this.#coordinatorThreads.map((t) => t.stop(inOrder)));
+  }
+
   /** Ctrl-C once. */
   drain(): void {
     if (this.#state === "new") this.#state = "draining";
     if (this.#state !== "running") return;
     this.#state = "draining";
     this.timers.cancel(this.#arrival);
-    for (const q of this.#queriesIn("queued")) q.coordinator.cancel(q.query, this.now());
+    for (const c of this.coordinators) for (const q of [...c.queries]) c.leaveQueue(q);
     this.#overIfDone();
   }
 
@@ -241,15 +262,9 @@ export class LiveRun {
     this.drain();
     if (this.#state !== "draining") return;
     this.#state = "stopping";
-    for (const q of this.#queriesIn("running")) q.coordinator.cancel(q.query, this.now());
+    for (const c of this.coordinators) for (const q of [...c.queries]) c.cancel(q);
     setTimeout(() => this.#over.resolve(), STOP_PATIENCE).unref();
     this.#overIfDone();
-  }
-
-  #queriesIn(state: LiveQuery["state"]): { coordinator: Coordinator; query: LiveQuery }[] {
-    return this.coordinators.flatMap((coordinator) =>
-      [...coordinator.queries].filter((q) => q.state === state).map((query) => ({ coordinator, query })),
-    );
   }
 
   // Arrivals
@@ -360,14 +375,29 @@ export class LiveRun {
       heartbeatMs: flags.statestore_heartbeat_frequency_ms,
     };
     const controllerFlags = controllerFlagsOf(flags);
-    const open = (hostId: string, mode: "distributed" | "global"): Coordinator =>
-      new Coordinator(
-        controllerOptions({ hostId, mode, flags: controllerFlags }),
-        new OwnView(this.cluster, timing),
-        around,
-      );
-    if (this.scenario.cluster.admission === "admissiond") return [open("admissiond:29500", "global")];
-    return this.backends.filter((b) => b.isCoordinator).map((b) => open(b.address, "distributed"));
+    const open = (hostId: string, openDesk: OpenDesk): Coordinator =>
+      new Coordinator(hostId, openDesk, new OwnView(this.cluster, timing), around);
+    const here = (hostId: string, mode: "distributed" | "global"): Coordinator =>
+      open(hostId, this.#deskHere(controllerOptions({ hostId, mode, flags: controllerFlags })));
+    if (this.scenario.cluster.admission === "admissiond") return [here("admissiond:29500", "global")];
+    const addresses = this.backends.filter((b) => b.isCoordinator).map((b) => b.address);
+    // One that decides alone needs no thread of its own: nobody disagrees with it, and a message costs more than it.
+    if (addresses.length === 1) return addresses.map((address) => here(address, "distributed"));
+    return addresses.map((address) => open(address, this.#deskOnThread(address, controllerFlags)));
+  }
+
+  #deskHere(options: ControllerOptions): OpenDesk {
+    return (tell) =>
+      new LocalDesk(options, { timers: this.timers, now: () => this.now(), soon: (act) => this.soon(act), tell });
+  }
+
+  #deskOnThread(hostId: string, flags: ControllerFlags): OpenDesk {
+    const threads = new CoordinatorThreads(
+      { hostId, flags, clock: this.#clock.settings },
+      { now: () => this.now(), guard: (act) => this.guard(act), broke: (error) => this.#broke(error) },
+    );
+    this.#coordinatorThreads.push(threads);
+    return (hear) => threads.open(hear);
   }
 
   #subscribers(): SubscriberSpec[] {
@@ -398,13 +428,12 @@ export class LiveRun {
       ended: (query, how, at) => this.#ended(query, how, at),
       route: (task, coordinator, query) => void this.#routes.set(task, { coordinator, query }),
       losesRelease: (coordinator) => this.#faults.losesRelease(coordinator),
-      soon: (act) => this.soon(act),
       noteStart: (query, at) => this.#noteStart(query, at),
     };
   }
 
   #noteStart(query: LiveQuery, at: Instant): void {
-    if (query.admission?.wasQueued !== false) return;
+    if (query.wasQueued) return;
     const micros = ((at - query.submittedAt) / this.scenario.scale.time) * 1000;
     this.#starts.record(Math.max(1, Math.round(micros * 1000)));
   }
@@ -484,14 +513,4 @@ export class LiveRun {
   #broke(error: unknown): void {
     this.#over.reject(error);
   }
-}
-
-function withResolvers(): PromiseWithResolvers<void> {
-  let resolve: () => void = () => undefined;
-  let reject: (reason?: unknown) => void = () => undefined;
-  const promise = new Promise<void>((yes, no) => {
-    resolve = yes;
-    reject = no;
-  });
-  return { promise, resolve, reject };
 }

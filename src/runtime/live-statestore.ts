@@ -12,11 +12,16 @@ import { BackendReporter } from "../core/statestore/backend-reporter.ts";
 import type { TopicEntry, TopicUpdate } from "../core/statestore/topic.ts";
 import { TopicStore } from "../core/statestore/topic-store.ts";
 import type { Bytes, Instant } from "../core/units.ts";
+import type { PoolUsage } from "./admission-desk.ts";
 import type { Coordinator } from "./coordinator.ts";
 import type { Fleet } from "./fleet.ts";
 import type { Appointment, Timers } from "./timers.ts";
 
 const EXCHANGES_PER_LOOK = 10;
+
+type Answered = (entries: readonly TopicEntry[], at: Instant) => void;
+
+const ignored: Answered = () => undefined;
 
 export interface StatestoreSurroundings {
   readonly timers: Timers;
@@ -41,6 +46,8 @@ interface Subscriber {
   usages: BackendUsage[];
   isCutOff: boolean;
   isAlive: boolean;
+  /** Grows when it registers anew: what is left of an exchange from before leads to no other. */
+  life: number;
 }
 
 export interface SubscriberSpec {
@@ -68,6 +75,7 @@ export class LiveStatestore {
       usages: [],
       isCutOff: false,
       isAlive: true,
+      life: 0,
     }));
   }
 
@@ -77,7 +85,7 @@ export class LiveStatestore {
     const period = this.#spec.every + this.#spec.publishLag + this.#spec.receiveLag;
     this.#subscribers.forEach((s, i) => {
       this.#store.subscribe(s.address, s.coordinator === null);
-      if (s.coordinator !== null) this.#apply(s, this.#store.updateFor(s.address), now);
+      if (s.coordinator !== null) this.#ask(s, s.coordinator, this.#store.updateFor(s.address), now, ignored);
       this.#plan(s, (now + (i * period) / this.#subscribers.length) as Instant);
     });
   }
@@ -97,6 +105,7 @@ export class LiveStatestore {
     this.#isRunning = true;
     for (const s of this.#subscribers) {
       if (!s.isAlive) continue;
+      s.life++;
       this.#store.subscribe(s.address, s.coordinator === null);
       this.#plan(s, (now + this.#spec.every) as Instant);
     }
@@ -121,6 +130,7 @@ export class LiveStatestore {
     for (const s of this.#named(address)) {
       this.#around.timers.cancel(s.next);
       s.isAlive = true;
+      s.life++;
       if (!this.#isRunning) continue;
       this.#store.subscribe(s.address, s.coordinator === null);
       this.#plan(s, now);
@@ -136,18 +146,20 @@ export class LiveStatestore {
   }
 
   #exchange(s: Subscriber, now: Instant): void {
+    const { coordinator, life } = s;
     if (s.isCutOff) this.#plan(s, (now + this.#spec.every) as Instant);
-    else if (s.coordinator === null) this.#answer(s, this.#report(s), now);
+    else if (coordinator === null) this.#answer(s, life, this.#report(s), now);
     else {
       const update = this.#store.updateFor(s.address);
-      this.#later(this.#spec.receiveLag, now, (at) => this.#answer(s, this.#apply(s, update, at), at));
+      const answered = (entries: readonly TopicEntry[], at: Instant): void => this.#answer(s, life, entries, at);
+      this.#later(this.#spec.receiveLag, now, (at) => this.#ask(s, coordinator, update, at, answered));
     }
   }
 
   /** The exchange's second half; the next one starts when it has ended. */
-  #answer(s: Subscriber, entries: readonly TopicEntry[], now: Instant): void {
+  #answer(s: Subscriber, life: number, entries: readonly TopicEntry[], now: Instant): void {
     this.#later(this.#spec.publishLag, now, (at) => {
-      if (!this.#isRunning || !s.isAlive) return;
+      if (!this.#isRunning || !s.isAlive || s.life !== life) return;
       this.#store.publish(s.address, entries);
       this.#plan(s, (at + this.#spec.every) as Instant);
     });
@@ -166,17 +178,15 @@ export class LiveStatestore {
     return reporter.collectUpdate();
   }
 
-  #apply(s: Subscriber, update: TopicUpdate, now: Instant): readonly TopicEntry[] {
-    const { coordinator } = s;
-    if (coordinator === null || !coordinator.isAlive) return [];
-    const { controller } = coordinator;
-    coordinator.refreshMembership(now);
-    this.#usages(s, (pool, usage) => controller.setBackendUsage(pool, usage));
-    const entries = controller.collectUpdate();
-    controller.applyUpdate(update, now);
-    this.#around.emit({ kind: "topicApplied", at: now, coordinator: s.address, sequence: ++s.sequence });
-    coordinator.duePass();
-    return entries;
+  /** The answer comes when the coordinator's thread has got to it; from one that dies meanwhile, never. */
+  #ask(s: Subscriber, coordinator: Coordinator, update: TopicUpdate, now: Instant, then: Answered): void {
+    const usages: PoolUsage[] = [];
+    this.#usages(s, (pool, usage) => usages.push({ pool, usage }));
+    const { isAlive } = coordinator;
+    coordinator.exchange(usages, update, now, (entries, at) => {
+      if (isAlive) this.#around.emit({ kind: "topicApplied", at, coordinator: s.address, sequence: ++s.sequence });
+      then(entries, at);
+    });
   }
 
   /** Which queries are the heaviest is looked up less often than how much is reserved: nothing is decided by it. */

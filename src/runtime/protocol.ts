@@ -1,13 +1,19 @@
 /**
- * Everything that goes between the main thread and an executor thread. Numbers go through shared memory, control
- * through comlink, and here: which fragments to run, and what became of them.
+ * Everything that goes between the main thread and the others. Executors: numbers go through shared memory, control
+ * through comlink, and here: which fragments to run, and what became of them. Coordinators: questions and answers.
  *
  * Answers are plain data: an error that crosses threads loses its class (STYLE 6).
  */
 import type { MessagePort } from "node:worker_threads";
 import type { FootprintProfile, OperatorSpec } from "../config/scenario.ts";
+import type { ControllerFlags } from "../core/admission/controller-options.ts";
+import type { AdmissionRequest, RequestShape } from "../core/admission/request.ts";
+import type { MembershipInput } from "../core/cluster/membership.ts";
 import type { QueryIdParts } from "../core/memory/tracker-records.ts";
+import type { PoolConfig } from "../core/pool-config.ts";
+import type { TopicUpdate } from "../core/statestore/topic.ts";
 import type { Bytes, Instant, MaxBytes, Millis } from "../core/units.ts";
+import type { Answer, PoolUsage } from "./admission-desk.ts";
 import type { ClockSettings } from "./emulated-clock.ts";
 import type { Output } from "./operators/checksum-sink.ts";
 import type { OperatorArena } from "./operators/operator-arena.ts";
@@ -159,3 +165,40 @@ export interface ThreadStatus {
 
 export const CANCELLED_CODE = 0;
 export const HOST_LOST_CODE = -1;
+
+/** What a coordinator's thread is started with. */
+export interface CoordinatorSettings {
+  readonly hostId: string;
+  readonly flags: ControllerFlags;
+  readonly clock: ClockSettings;
+}
+
+/**
+ * What the main thread asks a coordinator's thread, in batches, one for each turn: the calls of an `AdmissionDesk`.
+ * Shapes and pool records go once and have numbers from then on: there a controller compares them by identity.
+ */
+export type Question =
+  | { readonly kind: "membership"; readonly input: MembershipInput }
+  | { readonly kind: "shape"; readonly number: number; readonly shape: RequestShape }
+  | { readonly kind: "config"; readonly number: number; readonly config: PoolConfig }
+  | {
+      readonly kind: "submit";
+      readonly request: Omit<AdmissionRequest, "shape">;
+      readonly shape: number;
+      readonly config: number;
+      readonly rootConfig: number;
+    }
+  | { readonly kind: "cancel"; readonly query: string }
+  | { readonly kind: "releaseBackends"; readonly query: string; readonly positions: readonly number[] }
+  | { readonly kind: "releaseQuery"; readonly query: string; readonly peak: number }
+  | { readonly kind: "exchange"; readonly usages: readonly PoolUsage[]; readonly update: TopicUpdate }
+  /** The last one: no pass and no deadline comes after it. */
+  | { readonly kind: "finish" };
+
+/** What comes back. */
+export type FromCoordinator =
+  /** Loaded; what is asked now is answered at once. */
+  | { readonly kind: "ready" }
+  | { readonly kind: "answers"; readonly answers: readonly Answer[] }
+  /** Everything that was asked has been answered. */
+  | { readonly kind: "finished" };

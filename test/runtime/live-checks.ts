@@ -1,16 +1,26 @@
 /** What must hold after every live run. Apart from the fixture, which also runs in child processes. */
+
 import { existsSync, readdirSync, rmSync } from "node:fs";
+import type { Worker } from "node:worker_threads";
 import { afterAll, afterEach, expect } from "vitest";
 import type { LiveReport } from "../../src/runtime/live-run.ts";
 import { SCRATCH } from "./live-fixture.ts";
 
+/** Every thread that was started in this process since `leavesNothingBehind`. */
+export const startedThreads: Worker[] = [];
+
+/** A thread that has ended has no number any more. */
+export const hasEnded = (thread: Worker): boolean => thread.threadId === -1;
+
 /** After every test of the file: no directory below SCRATCH, no thread and no port more than before. */
 export function leavesNothingBehind(): void {
+  process.on("worker", (thread) => startedThreads.push(thread));
   const threads = (): number => process.getActiveResourcesInfo().filter((r) => /Worker|MessagePort/.test(r)).length;
   const before = threads();
   afterEach(() => {
     expect(existsSync(SCRATCH) ? readdirSync(SCRATCH) : []).toEqual([]);
     expect(threads()).toBe(before);
+    expect(startedThreads.filter((t) => !hasEnded(t))).toEqual([]);
   });
   afterAll(() => rmSync(SCRATCH, { recursive: true, force: true }));
 }

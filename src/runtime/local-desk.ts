@@ -1,0 +1,159 @@
+/**
+ * Admission control of one process, on the thread that it is made on (admission 5).
+ *
+ * A dequeue pass runs in the turn after the change that made it due, one for all changes of a turn, like the product's
+ * dequeue thread that wakes once. Everything that the controller is asked is told as a call, so that a live run can be
+ * gone through again in virtual time.
+ */
+import type { AdmissionController } from "../core/admission/controller.ts";
+import type { ControllerOptions } from "../core/admission/controller-options.ts";
+import type { DequeueSink } from "../core/admission/dequeue-pass.ts";
+import type { AdmissionQuery } from "../core/admission/query.ts";
+import {
+  cancelledEvent,
+  queuedEvent,
+  rejectedEvent,
+  stillQueuedEvent,
+  timedOutEvent,
+} from "../core/admission/query-events.ts";
+import { RecordedController } from "../core/admission/recorded-controller.ts";
+import type { AdmissionRequest } from "../core/admission/request.ts";
+import type { Membership } from "../core/cluster/membership.ts";
+import type { PoolConfig } from "../core/pool-config.ts";
+import type { TopicUpdate } from "../core/statestore/topic.ts";
+import type { Instant } from "../core/units.ts";
+import { type AdmissionDesk, type Answer, admissionOf, type PoolUsage } from "./admission-desk.ts";
+import type { Appointment, Timers } from "./timers.ts";
+
+export interface DeskSurroundings {
+  readonly timers: Timers;
+  now(): Instant;
+  /** Runs `act` in a later turn of the event loop. */
+  soon(act: () => void): void;
+  tell(answer: Answer): void;
+}
+
+export class LocalDesk implements AdmissionDesk {
+  readonly #around: DeskSurroundings;
+  readonly #controller: AdmissionController;
+  readonly #sink: DequeueSink;
+  /** Of the queries that wait here. */
+  readonly #deadlines = new Map<string, Appointment>();
+  #passComes = false;
+  #isOpen = true;
+
+  constructor(options: ControllerOptions, around: DeskSurroundings) {
+    this.#around = around;
+    this.#controller = new RecordedController(options, (call, now) => around.tell({ kind: "called", call, now }));
+    this.#sink = this.#sinkOfThis();
+  }
+
+  setMembership(membership: Membership): void {
+    if (this.#isOpen) this.#controller.setMembership(membership);
+  }
+
+  submit(request: AdmissionRequest, config: PoolConfig, rootConfig: PoolConfig): void {
+    if (!this.#isOpen) return;
+    const now = this.#around.now();
+    const q = this.#controller.submit(request, config, rootConfig, now);
+    if (q.state === "running") this.#around.tell(admissionOf(q, now));
+    else if (q.state === "queued") this.#queued(q, now);
+    else this.#around.tell(rejectedEvent(q, false, now));
+    this.#duePass();
+  }
+
+  #queued(q: AdmissionQuery, now: Instant): void {
+    this.#deadlines.set(
+      q.id,
+      this.#around.timers.at(q.deadline, (at) => this.#timeOut(q, at)),
+    );
+    this.#around.tell(queuedEvent(q, now));
+  }
+
+  /** Another outcome may have been faster (T-8); the pass has told it then. */
+  #timeOut(q: AdmissionQuery, now: Instant): void {
+    if (!this.#leaves(q)) return;
+    this.#controller.timeOut(q, now);
+    if (q.state === "timedOut") this.#around.tell(timedOutEvent(q, now));
+    else if (q.state === "cancelled") this.#around.tell(cancelledEvent(q, true, now));
+    this.#duePass();
+  }
+
+  cancel(query: string): void {
+    const q = this.#isOpen ? this.#controller.find(query) : undefined;
+    if (q === undefined || !this.#deadlines.has(query)) return;
+    const now = this.#around.now();
+    this.#controller.cancel(q, now);
+    if (q.state === "cancelled" && this.#leaves(q)) this.#around.tell(cancelledEvent(q, true, now));
+    this.#duePass();
+  }
+
+  /** True once for every query that waited. */
+  #leaves(q: AdmissionQuery): boolean {
+    this.#around.timers.cancel(this.#deadlines.get(q.id) ?? null);
+    return this.#deadlines.delete(q.id);
+  }
+
+  // Dequeueing
+
+  #duePass(): void {
+    if (this.#passComes || !this.#isOpen || !this.#controller.isPassDue) return;
+    this.#passComes = true;
+    this.#around.soon(() => {
+      this.#passComes = false;
+      if (!this.#isOpen) return;
+      if (this.#controller.isPassDue) this.#controller.dequeuePass(this.#around.now(), this.#sink);
+      // What a pass starts may end at once, and what it could not take may fit now.
+      this.#duePass();
+    });
+  }
+
+  #sinkOfThis(): DequeueSink {
+    const { now, tell } = this.#around;
+    const leaving =
+      (answer: (q: AdmissionQuery, at: Instant) => Answer) =>
+      (q: AdmissionQuery): void => {
+        this.#leaves(q);
+        tell(answer(q, now()));
+      };
+    return {
+      admitted: leaving(admissionOf),
+      rejected: leaving((q, at) => rejectedEvent(q, true, at)),
+      cancelled: leaving((q, at) => cancelledEvent(q, true, at)),
+      stillQueued: (q) => tell(stillQueuedEvent(q, now())),
+    };
+  }
+
+  // Release
+
+  releaseBackends(query: string, positions: readonly number[]): void {
+    const q = this.#isOpen ? this.#controller.find(query) : undefined;
+    if (q === undefined) return;
+    this.#controller.releaseBackends(q, positions);
+    this.#duePass();
+  }
+
+  releaseQuery(query: string, peak: number): void {
+    const q = this.#isOpen ? this.#controller.find(query) : undefined;
+    if (q === undefined) return;
+    this.#controller.releaseQuery(q, peak);
+    this.#duePass();
+  }
+
+  // Statestore
+
+  exchange(usages: readonly PoolUsage[], update: TopicUpdate): void {
+    if (!this.#isOpen) return;
+    for (const { pool, usage } of usages) this.#controller.setBackendUsage(pool, usage);
+    const entries = this.#controller.collectUpdate();
+    this.#controller.applyUpdate(update, this.#around.now());
+    this.#around.tell({ kind: "exchanged", entries });
+    this.#duePass();
+  }
+
+  close(): void {
+    this.#isOpen = false;
+    for (const deadline of this.#deadlines.values()) this.#around.timers.cancel(deadline);
+    this.#deadlines.clear();
+  }
+}

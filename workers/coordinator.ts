@@ -1,0 +1,5 @@
+/** Entry of a coordinator's thread. */
+import { parentPort, workerData } from "node:worker_threads";
+import { CoordinatorThread } from "../src/runtime/coordinator-thread.ts";
+
+new CoordinatorThread(workerData, parentPort!);
