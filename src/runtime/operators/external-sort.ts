@@ -120,14 +120,14 @@ export class ExternalSort {
     this.#outCursor = workspace.take(8);
     this.#dataCursor = workspace.take(16);
     this.#sortArguments = workspace.take(28);
-    this.#pageTable = workspace.take(4 * MAX_RUN_PAGES);
-    this.#sources = workspace.take(SOURCE_BYTES * MAX_SOURCES);
-    this.#tree = workspace.take(4 * MAX_SOURCES);
+    this.#pageTable = workspace.takeAsItIs(4 * MAX_RUN_PAGES);
+    this.#sources = workspace.takeAsItIs(SOURCE_BYTES * MAX_SOURCES);
+    this.#tree = workspace.takeAsItIs(4 * MAX_SOURCES);
     this.#status = workspace.take(16);
     this.#outBytes = Math.max(OUTPUT_BYTES, shape.longest);
-    this.#outBuffer = workspace.take(this.#outBytes);
-    this.#lists = workspace.take(2 * LIST_ENTRIES * ENTRY_BYTES + SPARE_BYTES);
-    this.#stack = workspace.take(STACK_BYTES);
+    this.#outBuffer = workspace.takeAsItIs(this.#outBytes);
+    this.#lists = workspace.takeAsItIs(2 * LIST_ENTRIES * ENTRY_BYTES + SPARE_BYTES);
+    this.#stack = workspace.takeAsItIs(STACK_BYTES);
   }
 
   /** The minimum reservation is the client's before this starts. */

@@ -16,6 +16,7 @@ import { fail } from "../../core/assert.ts";
 import { pow2AtLeast } from "../../core/memory/buffer-allocator.ts";
 import { OperatorFailure } from "../../core/memory/operator-failure.ts";
 import { Suballocator } from "../../core/memory/suballocator.ts";
+import { MiB } from "../../core/units.ts";
 import type { ChecksumSink } from "./checksum-sink.ts";
 import { HashTable } from "./hash-table.ts";
 import { type OperatorContext, startSpilling, u32At } from "./operator-context.ts";
@@ -31,6 +32,7 @@ import {
   PartitionRecords,
   SLOT_BYTES,
   SPILLED,
+  STAGED,
 } from "./partitions.ts";
 import { type Batch, type RowShape, type RowSource, VARIABLE_HEADER } from "./row-source.ts";
 import { RowStream, SetAside } from "./row-stream.ts";
@@ -41,6 +43,18 @@ export const PARTITIONED_HASH_JOIN_REPARTITION_FAILS = 76;
 /** Pairs that one call of the probe kernel hands out. */
 const PAIRS = 4096;
 const PAIR_BYTES = 8;
+/** Rows of a spilled partition that are probed in the order of their buckets: so many batches at a time. */
+const ORDERED_BATCHES = 64;
+/** A table with fewer bits of position is near as a whole. */
+const LEAST_ORDERED_BITS = 12;
+/** From so many buckets on, all tables together, probe rows wait in work space until there are many for each. */
+const LEAST_STAGED_BUCKETS = 2 ** 18;
+const STAGE_BYTES = 4 * MiB;
+/** Pages of one partition whose rows are put in the order of their buckets, at most. */
+const CLUSTERED_PAGES = 4096;
+/** Counts of one pass, then counts and cursors of one level (kernels/assembly/sort.ts), and two rows. */
+const CLUSTER_STACK = 1024 + 1024 + 4096;
+
 /** Hashes of a slice of 256 rows, and a word. */
 const INSERT_WORK = 1024 + 64;
 
@@ -101,6 +115,16 @@ export class HashJoin {
   readonly #pairs: number;
   readonly #control: number;
   readonly #insertWork: number;
+  readonly #stage: { readonly address: number; readonly rows: number; readonly hashes: number };
+  /** Work space of each partition in memory, bytes; 0: its rows are probed at once. */
+  #stageBytes = 0;
+  readonly #ordered: { readonly rows: number; readonly hashes: number; readonly counts: number };
+  readonly #cluster: {
+    readonly arguments: number;
+    readonly table: number;
+    readonly stack: number;
+    readonly rows: number;
+  };
   readonly #insertStats: number;
   /** Partitions that rows are dealt to now, by record. */
   #current: Partition[] = [];
@@ -119,10 +143,27 @@ export class HashJoin {
     this.#setAside = new SetAside(ctx.pool.reservation);
     this.#records = new PartitionRecords(workspace);
     this.#seeds = levelSeeds(workspace);
-    this.#rows = workspace.take(4 * ctx.batchRows);
-    this.#hashes = workspace.take(4 * ctx.batchRows);
+    const ordered = 4 * ORDERED_BATCHES * ctx.batchRows;
+    this.#rows = workspace.takeAsItIs(ordered);
+    this.#hashes = workspace.takeAsItIs(ordered);
+    this.#ordered = {
+      rows: workspace.takeAsItIs(ordered),
+      hashes: workspace.takeAsItIs(ordered),
+      counts: workspace.take(1024),
+    };
+    this.#stage = {
+      address: workspace.takeAsItIs(STAGE_BYTES),
+      rows: workspace.takeAsItIs(ordered),
+      hashes: workspace.takeAsItIs(ordered),
+    };
+    this.#cluster = {
+      arguments: workspace.take(28),
+      table: workspace.takeAsItIs(4 * CLUSTERED_PAGES),
+      stack: workspace.take(CLUSTER_STACK),
+      rows: workspace.take(2 * build.stride),
+    };
     this.#slots = workspace.take(SLOT_BYTES);
-    this.#pairs = workspace.take(PAIRS * PAIR_BYTES);
+    this.#pairs = workspace.takeAsItIs(PAIRS * PAIR_BYTES);
     this.#control = workspace.take(64);
     this.#insertWork = workspace.take(INSERT_WORK);
     this.#insertStats = workspace.take(64);
@@ -141,7 +182,7 @@ export class HashJoin {
     this.#finishBuild(0, false);
     for (let batch = probe.next(); batch !== null; batch = probe.next()) {
       this.counters.probeRows += batch.rows;
-      this.#probeRows(batch.address, batch.rows, 0, KEEP_ALL);
+      this.#probeRows(batch.address, batch.rows, 0);
       yield;
     }
     this.#finishProbe();
@@ -262,14 +303,34 @@ export class HashJoin {
     const forProbe = this.#current.filter(isSpilled).length * pageBytes;
     this.#ctx.note({ kind: "probeBuffers", level, spilled: forProbe / pageBytes, bytes: forProbe });
     this.#setAside.take(forProbe);
+    this.#divideStage();
     for (const p of this.#current) this.#startProbing(p);
   }
 
+  /** Large tables are asked a near part at a time, which takes many rows at once; small ones are near as they are. */
+  #divideStage(): void {
+    const tables = this.#current.flatMap((p) => (p.table === null ? [] : [p.table]));
+    const buckets = tables.reduce((sum, t) => sum + t.bucketCount, 0);
+    const shortest = this.#probeShape.stride || VARIABLE_HEADER;
+    const most = ORDERED_BATCHES * this.#ctx.batchRows * shortest;
+    const each = tables.length === 0 ? 0 : Math.min(most, Math.floor(STAGE_BYTES / tables.length / 64) * 64);
+    this.#stageBytes = buckets < LEAST_STAGED_BUCKETS || each < this.#probeShape.longest ? 0 : each;
+  }
+
   #startProbing(p: Partition): void {
-    this.#records.setState(p.index, p.spilled ? SPILLED : p.table === null ? ABSENT : IN_MEMORY);
-    if (!p.spilled) return;
-    p.probe.pinned = false;
-    p.probe.nextPage();
+    if (p.spilled) {
+      this.#records.setState(p.index, SPILLED);
+      p.probe.pinned = false;
+      p.probe.nextPage();
+    } else if (p.table === null) this.#records.setState(p.index, ABSENT);
+    else if (this.#stageBytes > 0) this.#clearStage(p);
+    else this.#records.setState(p.index, IN_MEMORY);
+  }
+
+  #clearStage(p: Partition): void {
+    const place = this.#current.filter((c) => c.table !== null).indexOf(p);
+    this.#records.setState(p.index, STAGED);
+    this.#records.setRawCursor(p.index, this.#stage.address + place * this.#stageBytes, this.#stageBytes);
   }
 
   /** False: some part of it was refused; nothing of it stays. */
@@ -281,6 +342,7 @@ export class HashJoin {
     if (p.table === null) return this.#tableRefused(p, buckets);
     this.#records.setTable(p.index, p.table);
     this.#records.setNodes(p.index, 0, 0);
+    this.#clusterRows(p, p.table);
     for (const page of p.build.read()) {
       const end = page.address + page.filled;
       for (let at = page.address; at < end; ) {
@@ -305,6 +367,24 @@ export class HashJoin {
     return true;
   }
 
+  /** Rows in the order of their buckets, roughly: a large table is then built, and asked, a near part at a time. */
+  #clusterRows(p: Partition, table: HashTable): void {
+    const { stride } = this.#buildShape;
+    const bits = Math.log2(table.bucketCount);
+    const pages = p.build.pages;
+    const rowsPerPage = Math.floor(this.#ctx.pageBytes / stride);
+    const isEven = pages.every((page, i) => i === pages.length - 1 || page.rows === rowsPerPage);
+    if (stride === 0 || bits < LEAST_ORDERED_BITS || pages.length > CLUSTERED_PAGES || !isEven) return;
+    const { words } = this.#ctx.workspace;
+    const { arguments: run, table: addresses, stack, rows } = this.#cluster;
+    words.set(
+      pages.map((page) => this.#ctx.pool.addressOf(page.page)),
+      addresses >>> 2,
+    );
+    words.set([addresses, rowsPerPage, stride, 0, rows, 0, stack], run >>> 2);
+    this.#ctx.kernels.clusterRun(run, p.build.rows, this.#seeds + 8 * p.level, bits - 8);
+  }
+
   #tableRefused(p: Partition, buckets: number): false {
     this.#ctx.note({
       kind: "refused",
@@ -323,15 +403,68 @@ export class HashJoin {
   }
 
   /** O20. Returns the end of the rows. */
-  #probeRows(address: number, rows: number, level: number, keep: number): number {
+  #probeRows(address: number, rows: number, level: number): number {
+    const end = this.#prepareProbe(address, rows, level, KEEP_ALL, this.#rows, this.#hashes);
+    if (this.#stageBytes === 0) this.#probePrepared(this.#rows, this.#hashes, rows);
+    else this.#routeRows(rows);
+    return end;
+  }
+
+  /** Rows of tables in memory to their stage, those of spilled partitions to their stream. */
+  #routeRows(rows: number): void {
+    const { stride } = this.#probeShape;
+    for (let at = 0; at < rows; ) {
+      at = this.#ctx.kernels.route(this.#rows, this.#hashes, at, rows, stride, this.#records.address);
+      if (at === rows) return;
+      const p = this.#partitionOf(at);
+      if (!p.spilled) this.#probeStaged(p);
+      else if (this.#makePlaceForProbe(at) === "appended") at++;
+    }
+  }
+
+  /** The rows that wait for a table in memory, in the order of its buckets. */
+  #probeStaged(p: Partition): void {
+    const rows = this.#records.rawRows(p.index);
+    const place = this.#current.filter((c) => c.table !== null).indexOf(p);
+    const { rows: rowsAt, hashes: hashesAt } = this.#stage;
+    this.#prepareProbe(this.#stage.address + place * this.#stageBytes, rows, p.level, KEEP_ALL, rowsAt, hashesAt);
+    this.#records.setState(p.index, IN_MEMORY);
+    this.#probeInOrder(rowsAt, hashesAt, rows, p);
+    this.#clearStage(p);
+  }
+
+  /** Many rows of one partition that is alone in memory. Returns the end of the rows. */
+  #probeAloneRows(address: number, rows: number, pair: Partition): number {
+    const end = this.#prepareProbe(address, rows, pair.level, KEEP_ONE, this.#rows, this.#hashes);
+    this.#probeInOrder(this.#rows, this.#hashes, rows, pair);
+    return end;
+  }
+
+  /** Rows of one partition, in the order of their buckets. */
+  #probeInOrder(rowsAt: number, hashesAt: number, rows: number, { table }: Partition): void {
+    const bits = Math.log2(table?.bucketCount ?? 1);
+    if (bits < LEAST_ORDERED_BITS) {
+      this.#probePrepared(rowsAt, hashesAt, rows);
+      return;
+    }
+    const ordered = this.#ordered;
+    this.#ctx.kernels.orderByBucket(rowsAt, hashesAt, rows, bits - 8, ordered.rows, ordered.hashes, ordered.counts);
+    this.#probePrepared(ordered.rows, ordered.hashes, rows);
+  }
+
+  #prepareProbe(address: number, rows: number, level: number, keep: number, rowsAt: number, hashesAt: number): number {
+    const seedAt = this.#seeds + 8 * level;
+    return this.#ctx.kernels.prepare(address, rows, this.#probeShape.stride, seedAt, keep, rowsAt, hashesAt);
+  }
+
+  #probePrepared(rowsAt: number, hashesAt: number, rows: number): void {
     const { kernels, workspace } = this.#ctx;
     const { stride } = this.#probeShape;
-    const end = kernels.prepare(address, rows, stride, this.#seeds + 8 * level, keep, this.#rows, this.#hashes);
     const pairsAt = this.#control >>> 2;
     for (let at = 0; at < rows; ) {
       at = kernels.probe(
-        this.#rows,
-        this.#hashes,
+        rowsAt,
+        hashesAt,
         at,
         rows,
         stride,
@@ -345,7 +478,6 @@ export class HashJoin {
       if (pairs > 0) this.#sink.pairs(this.#pairs, pairs, stride, this.#buildShape.stride);
       if (at < rows && pairs < PAIRS && this.#makePlaceForProbe(at) === "appended") at++;
     }
-    return end;
   }
 
   #makePlaceForProbe(row: number): "made room" | "appended" {
@@ -355,6 +487,9 @@ export class HashJoin {
 
   /** Everything probed: what was in memory goes, spilled pairs wait their turn (O21). */
   #finishProbe(): void {
+    for (const p of this.#current) {
+      if (this.#stageBytes > 0 && p.table !== null) this.#probeStaged(p);
+    }
     for (const p of this.#current) {
       if (!p.spilled) this.#drop(p);
       else {
@@ -396,7 +531,7 @@ export class HashJoin {
       this.#records.setState(0, IN_MEMORY);
     }
     for (const page of pair.probe.drain())
-      yield* this.#inBatches(page, (a, n) => this.#probeRows(a, n, pair.level, KEEP_ONE));
+      yield* this.#inBatches(page, (a, n) => this.#probeAloneRows(a, n, pair), ORDERED_BATCHES);
     this.#setAside.take(this.#ctx.pageBytes);
   }
 
@@ -414,16 +549,15 @@ export class HashJoin {
     // The page the build rows were read with now serves the probe rows (O19).
     this.#setAside.take(this.#ctx.pageBytes);
     this.#finishBuild(level, true);
-    for (const page of pair.probe.drain())
-      yield* this.#inBatches(page, (a, n) => this.#probeRows(a, n, level, KEEP_ALL));
+    for (const page of pair.probe.drain()) yield* this.#inBatches(page, (a, n) => this.#probeRows(a, n, level));
     this.#setAside.take(this.#ctx.pageBytes);
     this.#finishProbe();
   }
 
-  *#inBatches(page: Batch, work: (address: number, rows: number) => number): Generator<void> {
+  *#inBatches(page: Batch, work: (address: number, rows: number) => number, batches = 1): Generator<void> {
     let address = page.address;
     for (let left = page.rows; left > 0; ) {
-      const rows = Math.min(left, this.#ctx.batchRows);
+      const rows = Math.min(left, batches * this.#ctx.batchRows);
       address = work(address, rows);
       left -= rows;
       yield;

@@ -17,7 +17,9 @@ export const KEEP_ONE = 0x0fffffff;
 export const ABSENT = 0;
 export const IN_MEMORY = 1;
 export const SPILLED = 2;
-type RecordState = typeof ABSENT | typeof IN_MEMORY | typeof SPILLED;
+/** In memory, but its probe rows wait until there are many (hash-join.ts). */
+export const STAGED = 3;
+type RecordState = typeof ABSENT | typeof IN_MEMORY | typeof SPILLED | typeof STAGED;
 
 /** Buckets of a slice of 256 rows, and a word (find() in kernels/assembly/partitions.ts). */
 export const SLOT_BYTES = 1024 + 64;
@@ -53,6 +55,17 @@ export class PartitionRecords {
   /** Cursor of the stream of raw or probe rows. */
   rawCursor(partition: number): number {
     return this.at(partition) + RAW_CURSOR;
+  }
+
+  /** Where raw rows go now, none of them yet. */
+  setRawCursor(partition: number, address: number, bytes: number): void {
+    this.#set(partition, RAW_CURSOR, address);
+    this.#set(partition, RAW_CURSOR + 4, address + bytes);
+    this.#set(partition, RAW_CURSOR + 8, 0);
+  }
+
+  rawRows(partition: number): number {
+    return this.#get(partition, RAW_CURSOR + 8);
   }
 
   setState(partition: number, state: RecordState): void {

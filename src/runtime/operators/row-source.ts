@@ -57,7 +57,7 @@ export class RowSource {
     this.shape = shapeOf(rows);
     this.#rowsPerBatch = rowsPerBatch(ctx.batchRows, this.shape);
     const { workspace } = ctx;
-    this.#batch = workspace.take(this.#rowsPerBatch * this.shape.longest);
+    this.#batch = workspace.takeAsItIs(this.#rowsPerBatch * this.shape.longest);
     this.#spec = workspace.take(64);
     this.#first = workspace.take(8);
     const { keys } = rows;

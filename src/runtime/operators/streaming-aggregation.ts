@@ -89,7 +89,7 @@ export class StreamingAggregation {
     this.#rows = workspace.take(4 * ctx.batchRows);
     this.#hashes = workspace.take(4 * ctx.batchRows);
     this.#slots = workspace.take(SLOT_BYTES);
-    this.#passedOn = workspace.take(this.#groupBytes * rowsPerBatch(ctx.batchRows, shape));
+    this.#passedOn = workspace.takeAsItIs(this.#groupBytes * rowsPerBatch(ctx.batchRows, shape));
     this.#control = workspace.take(8);
   }
 

@@ -179,27 +179,50 @@ describe("aggregate: count, sum of word 1, greatest of the others", () => {
   );
 });
 
+/** Number of pairs and their sum, one probe row after the other. */
+function naiveJoin(build: RowsSpec, probe: RowsSpec, seed: number): [pairs: number, sum: string] {
+  const byKey = Map.groupBy(rowsFrom(build, seed), (r) => r.key);
+  const { arena, kernels, workspace } = bench();
+  const total = workspace.take(8);
+  const pair = workspace.take(8);
+  const at = arena.pool.baseAddress;
+  const [probeStride, buildStride] = [shapeOf(probe).stride, shapeOf(build).stride];
+  let pairs = 0;
+  for (const p of rowsFrom(probe, seed + 1))
+    for (const b of byKey.get(p.key) ?? []) {
+      workspace.bytes.set(p.bytes, at);
+      workspace.bytes.set(b.bytes, at + 1024);
+      workspace.words.set([at, at + 1024], pair >>> 2);
+      kernels.addPairSums(pair, 1, probeStride, buildStride, total);
+      pairs++;
+    }
+  return [pairs, hex(u64At(workspace.words, total))];
+}
+
 describe("join: every pair of equal keys", () => {
   test.each(CASES)("%s keys, %i to %i bytes, against uniform ones with duplicates", (_, min, max, keys) => {
     const build = rowsOf(900, { kind: "uniform", distinct: 400 }, min, max);
     const probe = rowsOf(1500, keys, 16);
-    const byKey = Map.groupBy(rowsFrom(build, 7), (r) => r.key);
-    const { arena, kernels, workspace } = bench();
-    const total = workspace.take(8);
-    const pair = workspace.take(8);
-    const at = arena.pool.baseAddress;
-    let pairs = 0;
-    for (const p of rowsFrom(probe, 8))
-      for (const b of byKey.get(p.key) ?? []) {
-        workspace.bytes.set(p.bytes, at);
-        workspace.bytes.set(b.bytes, at + 1024);
-        workspace.words.set([at, at + 1024], pair >>> 2);
-        kernels.addPairSums(pair, 1, 24, shapeOf(build).stride, total);
-        pairs++;
-      }
-    expect(pairs).toBeGreaterThan(0);
-    const expected = [pairs, hex(u64At(workspace.words, total))];
+    const expected = naiveJoin(build, probe, 7);
+    expect(expected[0]).toBeGreaterThan(0);
     const spec: OperatorSpec = { kind: "join", build, probe, limits: limits(8 * KiB) };
     for (const output of outputs(spec, 7)) expect([output.rows, output.sum]).toEqual(expected);
+  });
+
+  // Tables so large that rows are put in the order of their buckets, and probe rows wait until there are many.
+  test.each([
+    [16, 16, 16, 16],
+    [0, 60, 16, 16],
+    [16, 16, 0, 60],
+  ])("large tables: build %i to %i bytes, probe %i to %i", (buildMin, buildMax, probeMin, probeMax) => {
+    const build = rowsOf(100_000, { kind: "uniform", distinct: 70_000 }, buildMin, buildMax);
+    const probe = rowsOf(40_000, { kind: "uniform", distinct: 90_000 }, probeMin, probeMax);
+    const expected = naiveJoin(build, probe, 9);
+    using host = new TestHost({ poolBytes: 64 * MiB });
+    const spec: OperatorSpec = { kind: "join", build, probe, limits: limits(64 * KiB) };
+    for (const denial of [0, 0.3, 1]) {
+      const output = outputOf(host.run(spec, { seed: 9, denial }));
+      expect([output.rows, output.sum]).toEqual(expected);
+    }
   });
 });

@@ -26,6 +26,7 @@ interface RawKernels {
     stats: number,
   ): number;
   rehash(from: number, fromMask: number, to: number, toMask: number): void;
+  route(rows: number, hashes: number, start: number, n: number, stride: number, partitions: number): number;
   scatter(rows: number, hashes: number, start: number, n: number, stride: number, partitions: number): number;
   probe(
     rows: number,
@@ -53,6 +54,16 @@ interface RawKernels {
     control: number,
   ): number;
   sortRun(run: number, rows: number): void;
+  clusterRun(run: number, rows: number, seedAt: number, shift: number): void;
+  orderByBucket(
+    rows: number,
+    hashes: number,
+    n: number,
+    shift: number,
+    rowsOut: number,
+    hashesOut: number,
+    counts: number,
+  ): void;
   flatten(at: number, end: number, pages: number, outAt: number, outEnd: number): number;
   layInOrder(at: number, end: number, pages: number, dataOut: number): number;
   loadKey(sources: number, s: number): void;

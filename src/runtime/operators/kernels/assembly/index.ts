@@ -1,8 +1,8 @@
 /** What the operators call (see ../kernels.ts). Compiled by scripts/build-kernels.mjs. */
 export { addInOrder, addSums, copyBytes, pageSum, prepare, zero } from "./rows";
 export { generate } from "./generate";
-export { insertRows, rehash, scatter } from "./partitions";
+export { insertRows, orderByBucket, rehash, route, scatter } from "./partitions";
 export { addPairSums, probe } from "./join";
 export { aggregate } from "./aggregate";
-export { sortRun } from "./sort";
+export { clusterRun, sortRun } from "./sort";
 export { flatten, layInOrder, loadKey, mergeRows, mergeTuples, playTree, resume, toTuples } from "./merge";

@@ -3,7 +3,7 @@
  *
  * A partition is a record of 64 bytes that the operator fills and the kernels advance:
  *
- *    0 state    ABSENT, IN_MEMORY or SPILLED        4 ptr  8 end  12 rows     cursor of the stream of built or grouped rows
+ *    0 state    ABSENT, IN_MEMORY, SPILLED or STAGED (3, looks like SPILLED to route)        4 ptr  8 end  12 rows     cursor of the stream of built or grouped rows
  *   16 buckets  8 bytes each: hash u32 | row u32   20 mask  24 filled  28 room  (rows until the table must grow)
  *               A join keeps 28 bits of the hash and in the highest bit whether the key has duplicates; what chooses the
  *               partition is the same for all its rows.
@@ -16,6 +16,7 @@
  */
 import { copyRow, hashOf, rowLength } from "./rows";
 
+export const ABSENT: u32 = 0;
 export const IN_MEMORY: u32 = 1;
 export const SPILLED: u32 = 2;
 
@@ -176,4 +177,50 @@ export function insertRows(at: u32, end: u32, stride: u32, seedAt: u32, keep: u3
   store<u32>(stats, travel);
   store<u32>(stats, collisions, 4);
   return at;
+}
+
+/**
+ * Appends rows [start, n) to the raw stream of their partition, whatever it is for; those of absent partitions go
+ * nowhere. Stops at the first whose page is full.
+ */
+export function route(rows: u32, hashes: u32, start: u32, n: u32, stride: u32, partitions: u32): u32 {
+  for (let i = start; i < n; i++) {
+    const part = partitionOf(partitions, load<u32>(hashes + (i << 2)));
+    if (load<u32>(part) == ABSENT) continue;
+    const row = load<u32>(rows + (i << 2));
+    const to = load<u32>(part, 32);
+    const length = rowLength(row, stride);
+    if (to + length > load<u32>(part, 36)) return i;
+    copyRow(to, row, length);
+    store<u32>(part, to + length, 32);
+    store<u32>(part, load<u32>(part, 40) + 1, 40);
+  }
+  return n;
+}
+
+/**
+ * Rows and hashes of a large batch in the order of eight bits of their position in the table, to rowsOut and hashesOut.
+ * `counts`: 256 words of work space.
+ */
+export function orderByBucket(rows: u32, hashes: u32, n: u32, shift: u32, rowsOut: u32, hashesOut: u32, counts: u32): void {
+  memory.fill(counts, 0, 1024);
+  for (let i: u32 = 0; i < n; i++) {
+    const at = counts + (((load<u32>(hashes + (i << 2)) >> shift) & 255) << 2);
+    store<u32>(at, load<u32>(at) + 1);
+  }
+  let place: u32 = 0;
+  for (let digit: u32 = 0; digit < 256; digit++) {
+    const at = counts + (digit << 2);
+    const count = load<u32>(at);
+    store<u32>(at, place);
+    place += count << 2;
+  }
+  for (let i: u32 = 0; i < n; i++) {
+    const hash = load<u32>(hashes + (i << 2));
+    const at = counts + (((hash >> shift) & 255) << 2);
+    const to = load<u32>(at);
+    store<u32>(at, to + 4);
+    store<u32>(rowsOut + to, load<u32>(rows + (i << 2)));
+    store<u32>(hashesOut + to, hash);
+  }
 }

@@ -10,7 +10,7 @@
  * run at `run`:  table u32 (addresses of the pages, u32 each) | rows a page u32 | stride u32 | has number u32 |
  *                work u32 (two lists of `capacity` entries, then capacity x stride bytes) | capacity u32 | stack u32
  */
-import { copyRow } from "./rows";
+import { copyRow, hashOf } from "./rows";
 
 const SIGN: u64 = 0x8000000000000000;
 const ENTRY: u32 = 16;
@@ -31,8 +31,28 @@ let capacity: u32 = 0;
 let stack: u32 = 0;
 /** Depends on lines read ahead of their use, so that the reads stay in the program. */
 let ahead: u32 = 0;
+/** Hash that `clusterRun` deals by. */
+let seed: u64 = 0;
+
+/** What a range is dealt by: word 0 the key, word 1 the row number, HASH the key's hash. */
+const HASH: u32 = 2;
 
 export function sortRun(run: u32, rows: u32): void {
+  open(run);
+  sortRange(0, rows, 0, 0);
+}
+
+/**
+ * Deals the rows of a run into 256 parts by eight bits of their hash, in place: rows whose buckets are near each other
+ * come to lie near each other too, so that a table is built, and later asked in that order, from near memory.
+ */
+export function clusterRun(run: u32, rows: u32, seedAt: u32, shift: u32): void {
+  open(run);
+  seed = load<u64>(seedAt);
+  deal(0, rows, HASH, shift, stack + PARTS * 4);
+}
+
+function open(run: u32): void {
   table = load<u32>(run);
   rowsPerPage = load<u32>(run, 4);
   stride = load<u32>(run, 8);
@@ -42,12 +62,17 @@ export function sortRun(run: u32, rows: u32): void {
   listB = listA + capacity * ENTRY;
   spare = listB + capacity * ENTRY;
   stack = load<u32>(run, 24);
-  sortRange(0, rows, 0, 0);
 }
 
 // @ts-ignore: decorator
 @inline function keyAt(row: u32, word: u32): u64 {
-  return word == 0 ? load<u64>(row) ^ SIGN : load<u64>(row, 8);
+  return word == 1 ? load<u64>(row, 8) : keyOf(load<u64>(row), 0, word);
+}
+
+/** Same, from the row's first two words. */
+// @ts-ignore: decorator
+@inline function keyOf(a: u64, b: u64, word: u32): u64 {
+  return word == 0 ? a ^ SIGN : word == 1 ? b : <u64>hashOf(a, seed);
 }
 
 // @ts-ignore: decorator
@@ -198,7 +223,7 @@ function deal24(part: u32, word: u32, shift: u64, cursors: u32): void {
     let b = load<u64>(home, 8);
     let c = load<u64>(home, 16);
     while (true) {
-      const key = word == 0 ? a ^ SIGN : b;
+      const key = keyOf(a, b, word);
       const target = <u32>((key >> shift) & 255);
       if (target == part) break;
       const cursor = cursors + (target << 4);
