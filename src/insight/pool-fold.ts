@@ -9,29 +9,8 @@ import type { QueueReason } from "../core/admission/reasons.ts";
 import type { PoolConfig } from "../core/pool-config.ts";
 import { isUnlimited } from "../core/units.ts";
 import { type ExactPool, QueueOfPool, WaitLedger } from "./binding.ts";
+import { ExcessMeter } from "./excess-meter.ts";
 import { Histogram } from "./histogram.ts";
-
-/** How far and how long something was above its limit. */
-export interface Excess {
-  readonly most: number;
-  readonly timeMs: number;
-  /** Excess times length, in units of the value times milliseconds. */
-  readonly area: number;
-}
-
-class ExcessMeter {
-  most = 0;
-  timeMs = 0;
-  area = 0;
-
-  add(value: number, limit: number, ms: number): void {
-    const over = value - limit;
-    if (limit < 0 || over <= 0) return;
-    if (over > this.most) this.most = over;
-    this.timeMs += ms;
-    this.area += over * ms;
-  }
-}
 
 /** Of one user or coordinator of the pool. */
 export interface WaitShare {

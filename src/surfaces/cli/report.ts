@@ -5,6 +5,7 @@
 import { prettyBytes } from "../../core/pretty.ts";
 import { MiB } from "../../core/units.ts";
 import { CONSTRAINT_TEXT } from "../../insight/binding.ts";
+import type { HostOverAdmission } from "../../insight/host-over-admission.ts";
 import type { EarlyRefusal, Refusal } from "../../insight/refusals.ts";
 import type { ClassSummary, PoolSummary } from "../../insight/summary.ts";
 import type { ThresholdResult } from "../../insight/thresholds.ts";
@@ -26,7 +27,7 @@ export function renderReport(report: RunReport, look: Look): string[] {
     notAdmitted(report, look),
     failures(report.summary.pools, look),
     binding(report, look),
-    overAdmission(pools),
+    overAdmission(report, look),
     fleetSection(report),
     brokenSection(report),
     thresholdSection(report.thresholds, look),
@@ -305,18 +306,57 @@ const megabytes = (bytes: number): string => `${Math.ceil(bytes / MiB)} mb`;
 
 // Over-admission, the fleet, broken promises
 
-function overAdmission(pools: readonly PoolSummary[]): string[] {
-  return pools
-    .filter((p) => p.overAdmission.running.most > 0 || p.overAdmission.memoryBytes.most > 0)
-    .flatMap(({ pool, overAdmission: o }) => {
-      const parts = [
-        ...(o.running.most > 0 ? [`${o.running.most} running above the limit, for ${timeText(o.running.timeMs)}`] : []),
-        ...(o.memoryBytes.most > 0
-          ? [`${prettyBytes(o.memoryBytes.most)} above the memory, for ${timeText(o.memoryBytes.timeMs)}`]
-          : []),
-      ];
-      return [`OVER-ADMISSION`, `${pool}  ${parts.join("; ")}; ${o.staleAdmissions} admissions on a stale view`];
-    });
+/** What was let in above a limit because several controllers looked at it, each with its own view (T-12). */
+function overAdmission({ summary, overAdmittedHosts }: RunReport, look: Look): string[] {
+  const told: (readonly [name: string, texts: readonly string[]])[] = [
+    ...summary.pools.map((p) => [p.pool, poolExcess(p)] as const),
+    ...hostExcess(overAdmittedHosts ?? []),
+  ].filter(([, texts]) => texts.length > 0);
+  if (told.length === 0) return [];
+  const indent = Math.max(...told.map(([name]) => widthOf(name))) + 2;
+  const lines = told.flatMap(([name, texts]) =>
+    texts
+      .flatMap((text) => wrap(text, Math.max(20, look.columns - indent)))
+      .map((line, i) => `${padEnd(i === 0 ? name : "", indent)}${line}`),
+  );
+  return [paint(look, "bold", "OVER-ADMISSION"), ...lines];
+}
+
+function poolExcess({ overAdmission: o, limits, peakRunning, peakMemoryBytes, peakQueued }: PoolSummary): string[] {
+  if (limits === null) return [];
+  const { maxRequests, maxMemoryBytes, maxQueued } = limits;
+  const texts: string[] = [];
+  if (o.running.most > 0)
+    texts.push(`${peakRunning} running at the most, limit ${maxRequests}; over it for ${timeText(o.running.timeMs)}`);
+  if (o.memoryBytes.most > 0)
+    texts.push(
+      `${prettyBytes(peakMemoryBytes)} admitted at the most, limit ${prettyBytes(maxMemoryBytes)}; over it for ${timeText(o.memoryBytes.timeMs)}`,
+    );
+  if (o.queued.most > 0)
+    texts.push(`${peakQueued} queued at the most, limit ${maxQueued}; over it for ${timeText(o.queued.timeMs)}`);
+  const { staleAdmissions: n } = o;
+  if (texts.length > 0 && n > 0)
+    texts.push(`${n} ${plural(n, "admission")} that a view of everything would have refused`);
+  return texts;
+}
+
+const HOSTS_TOLD = 3;
+
+/** Those with most above their limit, and how many more there are. */
+function hostExcess(hosts: readonly HostOverAdmission[]): (readonly [name: string, texts: readonly string[]])[] {
+  const told = hosts
+    .slice(0, HOSTS_TOLD)
+    .map(
+      ({ host, limitBytes, mostBytes, timeMs }) =>
+        [
+          host,
+          [
+            `${prettyBytes(limitBytes + mostBytes)} admitted at the most, host limit ${prettyBytes(limitBytes)}; over it for ${timeText(timeMs)}`,
+          ],
+        ] as const,
+    );
+  const more = hosts.length - told.length;
+  return more > 0 ? [...told, ["", [`and ${more} more ${plural(more, "host")}`]]] : told;
 }
 
 function fleetSection({ fleet }: RunReport): string[] {

@@ -11,6 +11,7 @@ import type { Command } from "commander";
 import { backendsOf, hostNameOf } from "../../config/scenario-cluster.ts";
 import { prettyBytes } from "../../core/pretty.ts";
 import { EventObserver } from "../../insight/event-observer.ts";
+import type { HostOverAdmissionFold } from "../../insight/host-over-admission.ts";
 import type { SummaryFold } from "../../insight/summary-fold.ts";
 import { type LiveReport, type LiveRun, runLive } from "../../runtime/live-run.ts";
 import { newRunBus } from "../../runtime/run-bus.ts";
@@ -73,6 +74,7 @@ class LiveSession {
   readonly #surroundings: Surroundings;
   readonly #fold: SummaryFold;
   readonly #observer: EventObserver;
+  readonly #hostFold: HostOverAdmissionFold | null;
   readonly #records: RecordsWriter | null;
   readonly #queryLog: QueryLogFile | null;
 
@@ -82,6 +84,7 @@ class LiveSession {
     this.#surroundings = surroundings;
     this.#fold = opened.newFold();
     this.#observer = new EventObserver(this.#fold);
+    this.#hostFold = opened.newHostFold();
     this.#records = openRecords(opened, options.records);
     this.#queryLog = options.queryLog === undefined ? null : new QueryLogFile(options.queryLog, opened.scenario);
   }
@@ -90,6 +93,7 @@ class LiveSession {
     const bus = newRunBus();
     bus.on("event", (event) => {
       this.#observer.add(event);
+      this.#hostFold?.add(event);
       this.#records?.add(event);
       this.#queryLog?.add(event);
     });
@@ -123,6 +127,7 @@ class LiveSession {
     this.#records?.close(until);
     return this.#opened.report(this.#fold.finish(), {
       mode: "live",
+      overAdmittedHosts: this.#hostFold?.finish(until) ?? null,
       records: this.#records?.path ?? null,
       fleet: fleetReport(live),
       interrupted: live.ended !== "complete",

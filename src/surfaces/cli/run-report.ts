@@ -2,6 +2,7 @@
  * Everything that is known at the end of a run, before it becomes text or JSON.
  */
 import type { MemoryToAdmit } from "../../core/admission/memory-to-admit.ts";
+import type { HostOverAdmission } from "../../insight/host-over-admission.ts";
 import type { RunSummary } from "../../insight/summary.ts";
 import type { ThresholdResult } from "../../insight/thresholds.ts";
 
@@ -12,6 +13,8 @@ export interface RunReport {
   readonly scenario: string;
   readonly summary: RunSummary;
   readonly thresholds: readonly ThresholdResult[];
+  /** Hosts that several controllers together gave more than they have; null: one decides, or it was not looked at. */
+  readonly overAdmittedHosts: readonly HostOverAdmission[] | null;
   /** Where the records went; null: they were not written. */
   readonly records: string | null;
   /** Live runs: what the fleet says about itself. */
@@ -51,6 +54,7 @@ export function reportJson(report: RunReport): unknown {
     unresolved: summary.unresolved,
     earlyRefusals: summary.earlyRefusals,
     pools: Object.fromEntries(summary.pools.map((pool) => [pool.pool, pool])),
+    overAdmittedHosts: report.overAdmittedHosts,
     thresholds: report.thresholds.map(({ expr, holds, value, unit }) => ({
       expr,
       holds,

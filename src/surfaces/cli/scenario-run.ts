@@ -8,10 +8,12 @@ import type { ImpalaFlags } from "../../config/impala-flags.ts";
 import type { PoolDirectory, PoolSource } from "../../config/pool-directory.ts";
 import { checkPoolRequests } from "../../config/pool-requests.ts";
 import type { Arrival, Fault, Scenario } from "../../config/scenario.ts";
+import { backendsOf } from "../../config/scenario-cluster.ts";
 import { readScenario } from "../../config/scenario-file.ts";
 import { changedPools, flagsOf, openPools } from "../../config/scenario-pools.ts";
 import type { PoolConfig } from "../../core/pool-config.ts";
 import { chargeOfClass } from "../../insight/charge.ts";
+import { HostOverAdmissionFold } from "../../insight/host-over-admission.ts";
 import type { RecordsHeader, TextFile } from "../../insight/records.ts";
 import type { RunSummary } from "../../insight/summary.ts";
 import { SummaryFold } from "../../insight/summary-fold.ts";
@@ -79,6 +81,14 @@ export class ScenarioRun {
     });
   }
 
+  /** Null where one controller decides: it knows all that it has admitted. */
+  newHostFold(): HostOverAdmissionFold | null {
+    const { cluster } = this.scenario;
+    const hosts = backendsOf(cluster);
+    const deciding = cluster.admission === "admissiond" ? 1 : hosts.filter((h) => h.isCoordinator).length;
+    return deciding > 1 ? new HostOverAdmissionFold(hosts) : null;
+  }
+
   recordsHeader(mode: "live" | "virtual", machine: RecordsHeader["machine"]) {
     const { pools, file, seed } = this.scenario;
     const isFiles = pools.kind === "files";
@@ -95,7 +105,10 @@ export class ScenarioRun {
     };
   }
 
-  report(summary: RunSummary, rest: Pick<RunReport, "mode" | "records" | "fleet" | "interrupted">): RunReport {
+  report(
+    summary: RunSummary,
+    rest: Pick<RunReport, "mode" | "overAdmittedHosts" | "records" | "fleet" | "interrupted">,
+  ): RunReport {
     const { name, seed, thresholds } = this.scenario;
     return {
       name,

@@ -1,13 +1,14 @@
 /**
  * `waterhole simulate SCENARIO`: the scenario in virtual time.
  *
- * Two ways through the same run: told as events, when records are wanted, or in plain numbers, ten times as
- * fast. Both give the same report. Records are written unless the traffic is so large that they would fill a
+ * Two ways through the same run: told as events, when records are wanted or hosts are looked at, or in plain
+ * numbers, ten times as fast. Both give the same report. Records are written unless the traffic is so large that they would fill a
  * disk; `--records FILE` writes them all the same.
  */
 import type { Command } from "commander";
 import { DEFAULT_POOL_CONFIG } from "../../core/pool-config.ts";
 import { EventObserver } from "../../insight/event-observer.ts";
+import type { HostOverAdmissionFold } from "../../insight/host-over-admission.ts";
 import type { RunSummary } from "../../insight/summary.ts";
 import { type PoolConfigs, type SimulationInput, simulate } from "../../sim/simulate.ts";
 import { seedOption } from "./options.ts";
@@ -61,17 +62,37 @@ export async function simulateScenario(path: string, options: SimulateOptions): 
   const run = await ScenarioRun.open(path, { seed: options.seed ?? null });
   const file = recordsPath(run, options.records);
   const log = options.queryLog === undefined ? null : new QueryLogFile(options.queryLog, run.scenario);
-  const summary = file === null && log === null ? simulateFast(run) : simulateRecorded(run, file, log);
-  return run.report(summary, { mode: "virtual", records: file, fleet: null, interrupted: false });
+  const hosts = expectedSubmissions(run.scenario) > RECORDED_AT_MOST && file === null ? null : run.newHostFold();
+  const isPlain = file === null && log === null && hosts === null;
+  const { summary, endedAt } = isPlain ? simulateFast(run) : simulateTold(run, { file, log, hosts });
+  return run.report(summary, {
+    mode: "virtual",
+    overAdmittedHosts: hosts?.finish(endedAt) ?? null,
+    records: file,
+    fleet: null,
+    interrupted: false,
+  });
 }
 
-function simulateFast(run: ScenarioRun): RunSummary {
+interface Simulated {
+  readonly summary: RunSummary;
+  readonly endedAt: number;
+}
+
+function simulateFast(run: ScenarioRun): Simulated {
   const fold = run.newFold();
-  simulate({ ...inputOf(run), observer: fold });
-  return fold.finish();
+  const { endedAt } = simulate({ ...inputOf(run), observer: fold });
+  return { summary: fold.finish(), endedAt };
 }
 
-function simulateRecorded(run: ScenarioRun, file: string | null, log: QueryLogFile | null): RunSummary {
+/** Who wants to hear of single events. */
+interface Listeners {
+  readonly file: string | null;
+  readonly log: QueryLogFile | null;
+  readonly hosts: HostOverAdmissionFold | null;
+}
+
+function simulateTold(run: ScenarioRun, { file, log, hosts }: Listeners): Simulated {
   const fold = run.newFold();
   const observer = new EventObserver(fold);
   const records = file === null ? null : new RecordsWriter(file, run.recordsHeader("virtual", null));
@@ -81,6 +102,7 @@ function simulateRecorded(run: ScenarioRun, file: string | null, log: QueryLogFi
     workload: log === null ? input.workload : log.watching(input.workload),
     emit: (event) => {
       observer.add(event);
+      hosts?.add(event);
       records?.add(event);
       log?.add(event);
     },
@@ -88,7 +110,7 @@ function simulateRecorded(run: ScenarioRun, file: string | null, log: QueryLogFi
   observer.end(endedAt);
   records?.close(endedAt);
   log?.close();
-  return fold.finish();
+  return { summary: fold.finish(), endedAt };
 }
 
 function inputOf(run: ScenarioRun): SimulationInput {

@@ -40,6 +40,7 @@ function reportOf(stream: Stream, thresholds: readonly string[] = [], over: Part
     scenario: "examples/dashboards/scenario.yaml",
     summary,
     thresholds: evaluateThresholds(thresholds, summary),
+    overAdmittedHosts: null,
     records: "runs/dashboards-7.jsonl",
     fleet: null,
     interrupted: false,
@@ -98,6 +99,22 @@ function losses(): Stream {
   return s;
 }
 
+/** Thirty in one instant where twenty may run and 200,000 mb may be given out. */
+function overAdmitted(): RunReport {
+  const s = new Stream();
+  const ids = Array.from({ length: 30 }, (_, i) => `${i.toString(16).padStart(8, "0")}0000:0`);
+  for (const id of ids) s.submit(0, id).admit(0, id, 15 * GB);
+  for (const [i, id] of ids.entries()) s.end(4000 + 100 * i, id);
+  const over = (host: string, mostBytes: number, timeMs: number) => ({ host, limitBytes: 100 * GB, mostBytes, timeMs });
+  const overAdmittedHosts = [
+    over("exec-4:27000", 12.5 * GB, 4800),
+    over("exec-1:27000", 10 * GB, 4500),
+    over("exec-2:27000", 10 * GB, 4500),
+    over("exec-3:27000", GB, 100),
+  ];
+  return reportOf(s, [], { overAdmittedHosts });
+}
+
 describe("the report as text (page-and-demos 3.3 to 3.5)", () => {
   test.each([140, 100, 80, 60])("the worked example at %d columns", async (columns) => {
     await expect(text(reportOf(waves(), THRESHOLDS), look(columns))).toMatchFileSnapshot(
@@ -111,9 +128,17 @@ describe("the report as text (page-and-demos 3.3 to 3.5)", () => {
     ).toMatchFileSnapshot(golden(`report-losses-${columns}`));
   });
 
+  test.each([100, 60])("over-admission, by pool and by host, at %d columns", async (columns) => {
+    await expect(text(overAdmitted(), look(columns))).toMatchFileSnapshot(golden(`report-over-admission-${columns}`));
+  });
+
+  test("at the limit nothing is said about over-admission", () => {
+    expect(text(reportOf(waves(), [], { overAdmittedHosts: [] }), look(100))).not.toContain("OVER-ADMISSION");
+  });
+
   test("no line is wider than the terminal, but for names of files and commands", () => {
     for (const columns of [140, 100, 80, 64, 63, 40]) {
-      const lines = renderReport(reportOf(losses(), THRESHOLDS), look(columns));
+      const lines = [reportOf(losses(), THRESHOLDS), overAdmitted()].flatMap((r) => renderReport(r, look(columns)));
       for (const line of lines.filter((l) => !/^ *(records|next:)|of \d+ thresholds/.test(l)))
         expect(line.length).toBeLessThanOrEqual(Math.max(columns, 52));
     }
