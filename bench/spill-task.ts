@@ -2,6 +2,7 @@
  * What both sides of bench/spill.ts are told: the same rows, limit and folder.
  */
 import type { KeySpec } from "../src/config/scenario.ts";
+import type { Compression } from "../src/runtime/scratch/scratch-page-store.ts";
 
 export interface SpillTask {
   readonly what: "sort" | "aggregate" | "join";
@@ -15,7 +16,7 @@ export interface SpillTask {
   readonly seed: number;
   readonly runs: number;
   readonly folder: string;
-  readonly compression?: "none" | "deflate";
+  readonly compression?: Compression;
   /** The thread that works also writes, so it writes what it must; see scratch-page-store.ts. */
   readonly writeBack?: "eager" | "whenNeeded";
 }

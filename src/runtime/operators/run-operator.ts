@@ -6,7 +6,7 @@
  */
 import type { OperatorSpec } from "../../config/scenario.ts";
 import { type BufferAllocator, pow2AtLeast } from "../../core/memory/buffer-allocator.ts";
-import { BufferPoolClient, type BufferPoolCounters } from "../../core/memory/buffer-pool.ts";
+import { BufferPoolClient, type BufferPoolCounters, type ClientSnapshot } from "../../core/memory/buffer-pool.ts";
 import { OperatorFailure } from "../../core/memory/operator-failure.ts";
 import type { Failure } from "../../core/memory/page-store.ts";
 import { partitionedMinimum } from "../../core/memory/planned-memory.ts";
@@ -78,6 +78,8 @@ export interface OperatorRun {
   readonly batchRows?: number;
   /** What happens, as it happens. */
   readonly note?: (event: OperatorEvent) => void;
+  /** After every step, for checks: the books of each client's pages are made when they are asked for. */
+  readonly inspect?: (clients: () => readonly ClientSnapshot[]) => void;
   /** The client of the query takes a batch; a slow one may block here. */
   readonly pause?: (rows: number) => void;
 }
@@ -113,6 +115,7 @@ export function* operatorSteps(run: OperatorRun): Generator<void, OperatorOutcom
     const work = parts.work;
     for (;;) {
       const step = work.next();
+      run.inspect?.(parts.snapshot);
       if (step.done) break;
       if ((yield) === "cancel") return { kind: "cancelled", counters: parts.counters() };
     }
@@ -129,6 +132,7 @@ interface Parts {
   readonly work: Generator<void>;
   readonly sink: ChecksumSink;
   counters(): OperatorCounters;
+  snapshot(): readonly ClientSnapshot[];
   /** Pages, tables and buffers go; the reservation stays the caller's to return (R20). */
   close(): void;
 }
@@ -161,6 +165,7 @@ function partsOf(run: OperatorRun): Parts {
       bufferPool: pools.map((p) => ({ ...p.counters })),
       scratch: run.scratch === null ? null : { ...run.scratch.counters },
     }),
+    snapshot: () => pools.map((p) => p.snapshot()),
     close: () => {
       operator.close();
       for (const p of pools) p.close();

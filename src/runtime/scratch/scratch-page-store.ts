@@ -10,14 +10,41 @@
  *
  * With compression a page is written compressed if that saves at least an eighth, else as it is (S8).
  */
-import { constants, deflateRawSync, inflateRawSync } from "node:zlib";
+import * as zlib from "node:zlib";
 import { fail } from "../../core/assert.ts";
 import type { DiskRange, Failure, PageStore, Written } from "../../core/memory/page-store.ts";
 import type { FileGroup } from "./file-group.ts";
 import { readVerifyFailed } from "./scratch-failures.ts";
 
-/** `--disk_spill_compression_codec`: `deflate` is Node's own at its fastest level. */
-export type Compression = "none" | "deflate";
+/**
+ * `--disk_spill_compression_codec`. Measured on pages of sorted rows, one core, MB/s in and out, what is left of the size:
+ * zstd at level -5 550, 780, 85 %; brotli at quality 0 200, 160, 88 %; deflate at level 1 66, 280, 84 %: too slow.
+ */
+export type Compression = "none" | "zstd" | "brotli";
+
+/** zstd came with Node 22.15. */
+export const fastestCompression = (): Compression => (typeof zlib.zstdCompressSync === "function" ? "zstd" : "brotli");
+
+interface Codec {
+  pack(page: Uint8Array): Uint8Array;
+  /** Throws when it can't be unpacked to at most `bytes`. */
+  unpack(packed: Uint8Array, bytes: number): Uint8Array;
+}
+
+const CHUNK = 1 << 20;
+const CODECS: Readonly<Record<Compression, Codec | null>> = {
+  none: null,
+  zstd: {
+    pack: (page) =>
+      zlib.zstdCompressSync(page, { params: { [zlib.constants.ZSTD_c_compressionLevel]: -5 }, chunkSize: CHUNK }),
+    unpack: (packed, bytes) => zlib.zstdDecompressSync(packed, { maxOutputLength: bytes, chunkSize: CHUNK }),
+  },
+  brotli: {
+    pack: (page) =>
+      zlib.brotliCompressSync(page, { params: { [zlib.constants.BROTLI_PARAM_QUALITY]: 0 }, chunkSize: CHUNK }),
+    unpack: (packed, bytes) => zlib.brotliDecompressSync(packed, { maxOutputLength: bytes, chunkSize: CHUNK }),
+  },
+};
 
 /** When unpinned pages are written. */
 export type WriteBack = "eager" | "whenNeeded";
@@ -30,7 +57,7 @@ const WORTH_IT = 7 / 8;
 export class ScratchPageStore implements PageStore {
   readonly #group: FileGroup;
   readonly #memory: Uint8Array;
-  readonly #compression: Compression;
+  readonly #codec: Codec | null;
   readonly #isEager: boolean;
   readonly #done: Written[] = [];
   readonly #reads = new Map<number, { range: DiskRange; address: number; bytes: number }>();
@@ -39,7 +66,7 @@ export class ScratchPageStore implements PageStore {
   constructor(group: FileGroup, memory: Uint8Array, compression: Compression, writeBack: WriteBack) {
     this.#group = group;
     this.#memory = memory;
-    this.#compression = compression;
+    this.#codec = CODECS[compression];
     this.#isEager = writeBack === "eager";
   }
 
@@ -85,15 +112,14 @@ export class ScratchPageStore implements PageStore {
   }
 
   #pack(page: Uint8Array): Uint8Array {
-    if (this.#compression === "none") return page;
-    const packed = deflateRawSync(page, { level: constants.Z_BEST_SPEED, memLevel: 9, chunkSize: 1 << 20 });
-    return packed.length <= page.length * WORTH_IT ? packed : page;
+    const packed = this.#codec?.pack(page);
+    return packed !== undefined && packed.length <= page.length * WORTH_IT ? packed : page;
   }
 
   #unpack(packed: Uint8Array, into: Uint8Array, range: DiskRange): Failure | null {
     try {
-      const page = inflateRawSync(packed, { maxOutputLength: into.length, chunkSize: 1 << 20 });
-      if (page.length !== into.length) return this.unverified(range);
+      const page = this.#codec?.unpack(packed, into.length);
+      if (page?.length !== into.length) return this.unverified(range);
       into.set(page);
       return null;
     } catch {

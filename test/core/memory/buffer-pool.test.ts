@@ -203,6 +203,36 @@ describe("B6 destroy and extract", () => {
   });
 });
 
+describe("I7, I10 are seen when broken", () => {
+  const h = host();
+  const { client: c, store } = h.client(4 * MIN);
+  store.maxInFlight = 1;
+  const pages = [0, 1, 2].map(() => c.createPage(MIN));
+  c.unpin(pages[1]!);
+  c.unpin(pages[2]!);
+  const good = c.snapshot();
+  const withPage = (id: number, change: object) => ({
+    ...good,
+    pages: good.pages.map((p) => (p.id === id ? { ...p, ...change } : p)),
+  });
+
+  test.each([
+    [{ ...good, used: MIN + 1 }, "I7"],
+    [{ ...good, reservation: MIN }, "I7"],
+    [{ ...good, pinned: 0, used: 0 }, "I7"],
+    [{ ...good, dirty: 0 }, "I7"],
+    [withPage(1, { state: "clean" }), "I10"],
+    [withPage(1, { pins: 0 }), "I10"],
+    [withPage(3, { state: "evicted" }), "I10"],
+    [withPage(2, { range: { file: 0, offset: 0, length: MIN, stored: MIN } }), "I10"],
+    [withPage(1, { address: 999 }), "I10"],
+  ])("case %#", (snapshot, rule) => {
+    const check = (s: typeof good) => brokenPoolRules(h.allocator.snapshot(), [s], MIN).join("\n");
+    expect(check(good)).toBe("");
+    expect(check(snapshot as typeof good)).toContain(rule);
+  });
+});
+
 describe("I7 to I10 after every step", () => {
   test.each(Array.from({ length: 60 }, (_, seed) => seed))("random work of three clients, seed %i", (seed) => {
     const chance = seeded(seed);

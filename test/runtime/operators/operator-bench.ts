@@ -8,6 +8,7 @@ import { join } from "node:path";
 import type { KeySpec, OperatorSpec, RowsSpec } from "../../../src/config/scenario.ts";
 import type { BufferAllocator } from "../../../src/core/memory/buffer-allocator.ts";
 import { NO_LOCK } from "../../../src/core/memory/buffer-allocator.ts";
+import { brokenPoolRules } from "../../../src/core/memory/buffer-pool-checks.ts";
 import { LocalReservation } from "../../../src/core/memory/local-reservation.ts";
 import type { Failure } from "../../../src/core/memory/page-store.ts";
 import { type Bytes, KiB } from "../../../src/core/units.ts";
@@ -20,7 +21,9 @@ import {
   plannedClients,
 } from "../../../src/runtime/operators/run-operator.ts";
 import { FileGroup, type ScratchFiles } from "../../../src/runtime/scratch/file-group.ts";
+import { brokenScratchRules } from "../../../src/runtime/scratch/scratch-checks.ts";
 import { ScratchBooks, scratchBookWords } from "../../../src/runtime/scratch/scratch-directories.ts";
+import type { Compression } from "../../../src/runtime/scratch/scratch-page-store.ts";
 import { seeded } from "../../core/memory/simulated-store.ts";
 
 export const rowsOf = (rows: number, keys: KeySpec, width = 16, maxWidth = width): RowsSpec => ({
@@ -130,6 +133,18 @@ export class TestHost {
       ...(o.writeBack === undefined ? {} : { writeBack: o.writeBack }),
       ...(o.batchRows === undefined ? {} : { batchRows: o.batchRows }),
       ...(o.note === undefined ? {} : { note: o.note }),
+      ...(o.checks === true && {
+        inspect: (snapshots) => {
+          const pools = snapshots();
+          const live = pools.flatMap((p) => p.pages.flatMap((page) => page.range ?? []));
+          const broken = [
+            ...brokenPoolRules(this.allocator.snapshot(), pools, this.arena.pool.minBufferBytes),
+            ...brokenScratchRules(scratch, live, o.scratchLimit ?? -1),
+            ...clients.filter((c) => c.used + c.child > c.reservation).map((c) => `I1 ${c.label}`),
+          ];
+          if (broken.length > 0) throw new Error(broken.join("\n"));
+        },
+      }),
     };
     try {
       return yield* operatorSteps(run);
@@ -168,10 +183,12 @@ export interface RunOptions {
   readonly slot?: number;
   readonly scratchLimit?: number;
   readonly noScratch?: boolean;
-  readonly compression?: "none" | "deflate";
+  readonly compression?: Compression;
   readonly writeBack?: "eager" | "whenNeeded";
   readonly spillingForbidden?: Failure;
   readonly batchRows?: number;
+  /** I1, I7 to I10 and I12 after every step. */
+  readonly checks?: boolean;
   readonly cancelAfter?: number;
   readonly note?: (event: OperatorEvent) => void;
 }

@@ -6,6 +6,7 @@ import { describe, expect, test } from "vitest";
 import type { KeySpec, OperatorSpec, RowsSpec } from "../../../src/config/scenario.ts";
 import { KiB, MiB } from "../../../src/core/units.ts";
 import { plannedClients } from "../../../src/runtime/operators/run-operator.ts";
+import { fastestCompression } from "../../../src/runtime/scratch/scratch-page-store.ts";
 import { seeded } from "../../core/memory/simulated-store.ts";
 import { limits, outputOf, rowsOf, TestHost } from "./operator-bench.ts";
 
@@ -70,6 +71,15 @@ describe("I19, I21, I22, I23: refusals change the work, not the result", () => {
     for (const output of outputs) expect(output).toEqual(calm);
   });
 
+  test.each(Array.from({ length: 48 }, (_, i) => [i * 5]))(
+    "I1, I7 to I10 and I12 after every step, seed %i",
+    (seed) => {
+      using host = new TestHost({ poolBytes: 32 * MiB, cleanBytes: seed % 2 === 0 ? 0 : 32 * KiB });
+      const outcome = host.run(operatorFor(seed), { seed, denial: 0.5, batchRows: 200, checks: true });
+      expect(outcome.kind).toBe("done");
+    },
+  );
+
   test("the sweep does spill: every kind of operator writes under refusal, and reads back", () => {
     using host = new TestHost({ poolBytes: 32 * MiB, cleanBytes: 0 });
     const written = new Map<string, number>();
@@ -107,7 +117,7 @@ describe("the same under a limit instead of dice", () => {
   test.each(specs)("$kind, compressed on disk", (spec) => {
     using host = new TestHost({ poolBytes: 32 * MiB });
     const plain = host.run(spec, { limit: 400 * KiB });
-    const packed = host.run(spec, { limit: 400 * KiB, compression: "deflate" });
+    const packed = host.run(spec, { limit: 400 * KiB, compression: fastestCompression() });
     expect(outputOf(packed)).toEqual(outputOf(plain));
     const { scratchBytesWritten, uncompressedScratchBytesWritten } = packed.counters.scratch!;
     expect(scratchBytesWritten).toBeLessThan(uncompressedScratchBytesWritten);
