@@ -183,6 +183,11 @@ export class PoolService implements PoolSource {
       this.#rebuild();
       return null;
     } catch (cause) {
+      const why = cause instanceof Error ? cause.message : String(cause);
+      this.#options.log({
+        level: "error",
+        text: `Failed to read ${path}; every key has its built-in default until the file changes again. ${why}`,
+      });
       this.#site = { kind: "read", site: EMPTY_SITE };
       this.#rebuild();
       return { kind: "failed", error: siteFailure(cause, path), at: { file: path, line: lineOf(cause) } };

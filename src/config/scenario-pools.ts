@@ -90,7 +90,8 @@ function loadedOrNull<T>(path: string, load: (path: string) => T): T | null {
   }
 }
 
-const poolSettings = (scenario: Scenario, flags: ImpalaFlags) => ({
+/** All but the files. */
+export const poolSettings = (scenario: Scenario, flags: ImpalaFlags) => ({
   flags,
   groups: groupsOfUsers(scenario, flags),
   physicalMemory: scenario.cluster.executors[0]?.memory ?? 0,

@@ -157,6 +157,13 @@ export type RunEvent =
   | { readonly kind: "topicApplied"; readonly at: Instant; readonly coordinator: string; readonly sequence: number }
   /** A fault the scenario or a person asked for. */
   | { readonly kind: "fault"; readonly at: Instant; readonly what: string }
+  /** What a daemon logs about its pool files: one was reloaded, or why the old stays in force. */
+  | {
+      readonly kind: "poolFiles";
+      readonly at: Instant;
+      readonly level: "info" | "warn" | "error";
+      readonly text: string;
+    }
   /** What a controller was asked and what it answered: all that a replay needs. */
   | {
       readonly kind: "controllerCall";

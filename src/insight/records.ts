@@ -250,6 +250,10 @@ const FIELDS: Readonly<Record<EventKind, Fields>> = {
     ["sequence", "number"],
   ],
   fault: [["what", "text"]],
+  poolFiles: [
+    ["level", "text"],
+    ["text", "text"],
+  ],
   controllerCall: [
     ["controller", "text"],
     ["call", "block"],

@@ -53,6 +53,16 @@ import { withResolvers } from "./with-resolvers.ts";
 export interface LivePools {
   current(): PoolSource;
   change(fault: Extract<Fault, { kind: "configChanges" }>): void;
+  /** Files that are followed while the run goes on; left out: none are. */
+  readonly followed?: FollowedFiles;
+}
+
+/** Emulated time begins, and from then on the files are looked at when they are due. */
+export interface FollowedFiles {
+  begin(): void;
+  readonly nextCheck: Instant;
+  /** True: pools or placement may be others than before. */
+  check(now: Instant): boolean;
 }
 
 export interface LiveOptions {
@@ -209,6 +219,7 @@ export class LiveRun {
       this.#state = "running";
       this.statestore.start(this.now());
       this.#faults.plan();
+      this.#followFiles();
       this.#armArrivals();
       if (this.#isChecked) void this.#check();
     } else this.#over.resolve();
@@ -467,6 +478,20 @@ export class LiveRun {
   changePools(fault: Extract<Fault, { kind: "configChanges" }>): void {
     this.#pools.change(fault);
     this.#configs.clear();
+  }
+
+  #followFiles(): void {
+    const { followed } = this.#pools;
+    if (followed === undefined) return;
+    followed.begin();
+    const look = (now: Instant): void => {
+      if (followed.check(now)) {
+        this.#configs.clear();
+        this.workload.configurationChanged();
+      }
+      this.timers.at(followed.nextCheck, look);
+    };
+    if (followed.nextCheck < Number.POSITIVE_INFINITY) this.timers.at(followed.nextCheck, look);
   }
 
   #poolNumber(name: string): number {

@@ -29,6 +29,7 @@ export function renderReport(report: RunReport, look: Look): string[] {
     binding(report, look),
     overAdmission(report, look),
     fleetSection(report),
+    poolFileSection(report, look),
     brokenSection(report),
     thresholdSection(report.thresholds, look),
   ].filter((lines) => lines.length > 0);
@@ -367,6 +368,15 @@ function fleetSection({ fleet }: RunReport): string[] {
     `fleet    ${fleet.hosts} hosts on ${fleet.threads} threads, ${timeText(fleet.realMs)} of real time; ${arena}${scratch}`,
     ...(fleet.left.length === 0 ? [] : ["LEFT BEHIND", ...fleet.left.map((what) => `  ${what}`)]),
   ];
+}
+
+/** Only where a file changed while the run went on. */
+function poolFileSection({ poolFiles }: RunReport, look: Look): string[] {
+  if (poolFiles.length === 0) return [];
+  const lines = poolFiles.map(
+    ({ at, level, text }) => `${timeText(at)}  ${level === "info" ? "" : `${level}: `}${text}`,
+  );
+  return [paint(look, "bold", "POOL FILES"), ...lines];
 }
 
 const brokenSection = ({ summary }: RunReport): string[] =>

@@ -5,10 +5,11 @@
  * on a terminal, the progress block. Ctrl-C once drains and reports, twice stops now; either way nothing is left
  * behind.
  */
-import { availableParallelism, totalmem } from "node:os";
+import { availableParallelism, freemem, totalmem } from "node:os";
 import { dirname } from "node:path";
 import type { Command } from "commander";
 import { backendsOf, hostNameOf } from "../../config/scenario-cluster.ts";
+import type { EventOf } from "../../core/events.ts";
 import { prettyBytes } from "../../core/pretty.ts";
 import { EventObserver } from "../../insight/event-observer.ts";
 import type { HostOverAdmissionFold } from "../../insight/host-over-admission.ts";
@@ -16,6 +17,7 @@ import type { SummaryFold } from "../../insight/summary-fold.ts";
 import { type LiveReport, type LiveRun, runLive } from "../../runtime/live-run.ts";
 import { newRunBus } from "../../runtime/run-bus.ts";
 import { plural } from "./figures.ts";
+import { memoryWarning } from "./memory-warning.ts";
 import { seedOption } from "./options.ts";
 import { ProgressBlock, progressOf, renderProgress, WaitingHistory } from "./progress.ts";
 import { QueryLogFile } from "./query-log-file.ts";
@@ -77,6 +79,8 @@ class LiveSession {
   readonly #hostFold: HostOverAdmissionFold | null;
   readonly #records: RecordsWriter | null;
   readonly #queryLog: QueryLogFile | null;
+  readonly #poolFiles: EventOf<"poolFiles">[] = [];
+  readonly #warnings: readonly string[];
 
   constructor(opened: ScenarioRun, options: RunOptions, surroundings: Surroundings) {
     this.#opened = opened;
@@ -87,20 +91,26 @@ class LiveSession {
     this.#hostFold = opened.newHostFold();
     this.#records = openRecords(opened, options.records);
     this.#queryLog = options.queryLog === undefined ? null : new QueryLogFile(options.queryLog, opened.scenario);
+    const warning = memoryWarning(opened, freemem());
+    this.#warnings = warning === null ? [] : [warning];
+    if (!options.json) writeLines(surroundings.stderr, this.#warnings);
   }
 
   async run(): Promise<RunReport> {
     const bus = newRunBus();
     bus.on("event", (event) => {
+      if (event.kind === "poolFiles") this.#poolFiles.push(event);
       this.#observer.add(event);
       this.#hostFold?.add(event);
       this.#records?.add(event);
       this.#queryLog?.add(event);
     });
     const { scenario, workload, flags } = this.#opened;
+    const followed = this.#opened.followPoolFiles();
     const pools = {
       current: () => this.#opened.pools,
       change: (fault: Parameters<ScenarioRun["changePools"]>[0]) => this.#opened.changePools(fault),
+      ...(followed === null ? {} : { followed }),
     };
     const { scratch, check } = this.#options;
     const watched = this.#queryLog?.watching(workload) ?? workload;
@@ -109,6 +119,7 @@ class LiveSession {
       check: check === true,
       ...(scratch === undefined ? {} : { scratchBase: scratch }),
     });
+    if (followed !== null) followed.onLine = (line) => run.emit({ kind: "poolFiles", at: run.now(), ...line });
     const stopWatching = this.#watch(run);
     const stopListening = listenForInterrupts(run);
     try {
@@ -130,6 +141,8 @@ class LiveSession {
       overAdmittedHosts: this.#hostFold?.finish(until) ?? null,
       records: this.#records?.path ?? null,
       fleet: fleetReport(live),
+      poolFiles: this.#poolFiles,
+      warnings: this.#warnings,
       interrupted: live.ended !== "complete",
     });
   }

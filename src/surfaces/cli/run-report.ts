@@ -2,6 +2,7 @@
  * Everything that is known at the end of a run, before it becomes text or JSON.
  */
 import type { MemoryToAdmit } from "../../core/admission/memory-to-admit.ts";
+import type { EventOf } from "../../core/events.ts";
 import type { HostOverAdmission } from "../../insight/host-over-admission.ts";
 import type { RunSummary } from "../../insight/summary.ts";
 import type { ThresholdResult } from "../../insight/thresholds.ts";
@@ -19,6 +20,10 @@ export interface RunReport {
   readonly records: string | null;
   /** Live runs: what the fleet says about itself. */
   readonly fleet: FleetReport | null;
+  /** What the daemons log about pool files that changed while it ran. */
+  readonly poolFiles: readonly EventOf<"poolFiles">[];
+  /** What the machine may not be able to give. */
+  readonly warnings: readonly string[];
   /** Stopped by a person before it was over. */
   readonly interrupted: boolean;
   /** What the class asks for, empty: nothing. */
@@ -63,6 +68,8 @@ export function reportJson(report: RunReport): unknown {
     })),
     records: report.records,
     fleet: report.fleet,
+    warnings: report.warnings,
+    poolFiles: report.poolFiles.map(({ at, level, text }) => ({ atMs: at, level, text })),
     broken: summary.broken,
   };
 }

@@ -4,6 +4,7 @@
  */
 import { readFileSync } from "node:fs";
 import { basename } from "node:path";
+import { FollowedPools } from "../../config/followed-pools.ts";
 import type { ImpalaFlags } from "../../config/impala-flags.ts";
 import type { PoolDirectory, PoolSource } from "../../config/pool-directory.ts";
 import { checkPoolRequests } from "../../config/pool-requests.ts";
@@ -36,13 +37,14 @@ export class ScenarioRun {
   readonly flags: ImpalaFlags;
   readonly workload: Workload;
   #pools: PoolDirectory;
+  #followed: FollowedPools | null = null;
 
   private constructor(path: string, scenario: Scenario) {
     this.path = path;
     this.scenario = scenario;
     this.flags = flagsOf(scenario);
     this.#pools = openPools(scenario, this.flags);
-    const resolver = poolResolver(() => this.#pools, this.flags, scenario.users);
+    const resolver = poolResolver(() => this.pools, this.flags, scenario.users);
     this.workload = createWorkload(scenario, resolver);
   }
 
@@ -57,7 +59,18 @@ export class ScenarioRun {
   }
 
   get pools(): PoolSource {
-    return this.#pools;
+    return this.#followed ?? this.#pools;
+  }
+
+  /**
+   * From now on the pools are what stands in their files, as a daemon would see it. Null where there are no files, and
+   * where the scenario puts others in their place itself (`configChanges`): then those are the story.
+   */
+  followPoolFiles(): FollowedPools | null {
+    const { pools, faults } = this.scenario;
+    if (pools.kind !== "files" || faults.some((f) => f.kind === "configChanges")) return null;
+    this.#followed = new FollowedPools(this.scenario, this.flags);
+    return this.#followed;
   }
 
   changePools(fault: Extract<Fault, { readonly kind: "configChanges" }>): void {
@@ -67,7 +80,7 @@ export class ScenarioRun {
 
   /** Null where a pool's record cannot be built: its queries have been told. */
   configOf(pool: string): PoolConfig | null {
-    const found = this.#pools.lookUp(pool);
+    const found = this.pools.lookUp(pool);
     return found.kind === "found" ? found.config : null;
   }
 
@@ -75,7 +88,7 @@ export class ScenarioRun {
     const { cluster, faults } = this.scenario;
     return new SummaryFold({
       configOf: (pool) => this.configOf(pool),
-      needOf: (pool, queryClass) => this.#chargeOf(pool, queryClass)?.cluster ?? null,
+      needOf: (pool, queryClass) => this.chargeOf(pool, queryClass)?.cluster ?? null,
       admission: cluster.admission,
       mayLeak: faults.some((f) => f.kind === "releasesLost" || f.kind === "coordinatorDies"),
     });
@@ -107,7 +120,10 @@ export class ScenarioRun {
 
   report(
     summary: RunSummary,
-    rest: Pick<RunReport, "mode" | "overAdmittedHosts" | "records" | "fleet" | "interrupted">,
+    rest: Pick<
+      RunReport,
+      "mode" | "overAdmittedHosts" | "records" | "fleet" | "poolFiles" | "warnings" | "interrupted"
+    >,
   ): RunReport {
     const { name, seed, thresholds } = this.scenario;
     return {
@@ -117,7 +133,7 @@ export class ScenarioRun {
       summary,
       thresholds: evaluateThresholds(thresholds, summary),
       requestedPoolOf: (queryClass) => this.#classOf(queryClass)?.requestedPool ?? "",
-      chargeOf: (pool, queryClass) => this.#chargeOf(pool, queryClass),
+      chargeOf: (pool, queryClass) => this.chargeOf(pool, queryClass),
       ...rest,
     };
   }
@@ -126,7 +142,8 @@ export class ScenarioRun {
     return this.scenario.queries.find((q) => q.name === name);
   }
 
-  #chargeOf(pool: string, name: string) {
+  /** What one query of a class is charged in a pool; null where either is not known. */
+  chargeOf(pool: string, name: string) {
     const queryClass = this.#classOf(name);
     const config = this.configOf(pool);
     return queryClass === undefined || config === null

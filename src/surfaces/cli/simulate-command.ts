@@ -70,6 +70,8 @@ export async function simulateScenario(path: string, options: SimulateOptions): 
     overAdmittedHosts: hosts?.finish(endedAt) ?? null,
     records: file,
     fleet: null,
+    poolFiles: [],
+    warnings: [],
     interrupted: false,
   });
 }

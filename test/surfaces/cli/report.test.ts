@@ -43,6 +43,8 @@ function reportOf(stream: Stream, thresholds: readonly string[] = [], over: Part
     overAdmittedHosts: null,
     records: "runs/dashboards-7.jsonl",
     fleet: null,
+    poolFiles: [],
+    warnings: [],
     interrupted: false,
     requestedPoolOf: () => "",
     chargeOf: () => null,
