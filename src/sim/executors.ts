@@ -106,7 +106,7 @@ export class Executors {
 
   /** Fragments start on every host of the schedule. */
   begin(q: SimQuery, now: Micros): void {
-    this.#plan(q);
+    this.#plan(q, now);
     q.progress = 0;
     q.progressAt = now;
     q.rate = 1;
@@ -169,7 +169,7 @@ export class Executors {
   // What it will do
 
   /** The usual query fits under its limits everywhere, and everywhere it takes its duration. */
-  #plan(q: SimQuery): void {
+  #plan(q: SimQuery, now: Micros): void {
     const { submission, placement } = q;
     const { memLimit, coordinatorMemLimit } = q.admission.memory!;
     const { peak } = submission;
@@ -181,7 +181,7 @@ export class Executors {
     q.peak = peak;
     q.grants = null;
     const fits = this.#fits(q, memLimit) && (rootOnly || this.#fits(q, coordinatorMemLimit)) && this.#hostsHave(q);
-    if (!fits || this.#skews[q.queryClass] !== null || this.#refusal !== null) this.#planByHost(q);
+    if (!fits || this.#skews[q.queryClass] !== null || this.#refusal !== null) this.#planByHost(q, now);
   }
 
   /** On every host, whichever it is. hot: bench/simulate */
@@ -194,16 +194,21 @@ export class Executors {
     return this.#buffers === null || this.#buffers.haveRoom(q.placement, q.peak);
   }
 
-  /** What may be reserved for the query on a host: its own limit, and what others have left there. */
-  #roomOn(host: number, limit: number, bufferPoolLimit: number): number {
-    const own = reservationLimitFor(limit, this.#processLimits[host]!, bufferPoolLimit);
+  /** What its own limit lets the query reserve on a host. */
+  #ownRoom({ submission }: SimQuery, host: number, limit: number): number {
+    return reservationLimitFor(limit, this.#processLimits[host]!, submission.shape.options.bufferPoolLimit);
+  }
+
+  /** Of it, what others have left there: its minimum at least, if that was there when it started (R16, R17). */
+  #roomOn(host: number, own: number, minimum: number, now: Micros): number {
     if (this.#buffers === null) return own;
     const free = this.#buffers.freeOn(host);
-    return own < 0 ? free : Math.min(own, free);
+    const room = own < 0 ? free : Math.min(own, free);
+    return room >= minimum ? room : this.#buffers.claimableOn(host, now) >= minimum ? minimum : 0;
   }
 
   /** The coordinator waits for all others: it is done when the last one is. */
-  #planByHost(q: SimQuery): void {
+  #planByHost(q: SimQuery, now: Micros): void {
     const { submission, placement } = q;
     const { memLimit, coordinatorMemLimit } = q.admission.memory!;
     const queryClass = this.#classes[q.queryClass]!;
@@ -219,12 +224,14 @@ export class Executors {
       const peak = Math.round(submission.peak * (skew === null ? 1 : skew[placement.hosts[i]!]!));
       const host = placement.hosts[i]!;
       const limit = i === placement.coordinatorAt ? coordinatorMemLimit : memLimit;
-      const { bufferPoolLimit } = submission.shape.options;
-      const room = this.#roomOn(host, limit, bufferPoolLimit);
+      const own = this.#ownRoom(q, host, limit);
+      const { minimums, working } = placement;
+      const minimum = footprintMinimum(queryClass.uses, minimums[i]!, peak, own, working[i]!);
+      const room = this.#roomOn(host, own, minimum, now);
       const undisturbed = hostWork(queryClass, this.#model, q.work, peak, room);
-      const work = this.#refused(q, i, room, undisturbed);
+      const work = this.#refused(q, i, minimum, undisturbed);
       spills[i] = work.spilled;
-      grants[i] = work.peak;
+      grants[i] = this.#buffers === null ? work.peak : Math.min(work.peak, this.#buffers.freeOn(host));
       q.peak = Math.max(q.peak, work.peak);
       last = Math.max(last, work.takes);
       if (work.fails) failsAt = Math.min(failsAt, work.takes);
@@ -237,13 +244,12 @@ export class Executors {
   }
 
   /** The debug action's dice (fault `refusals`). */
-  #refused(q: SimQuery, position: number, room: number, work: HostWork): HostWork {
+  #refused(q: SimQuery, position: number, minimum: number, work: HostWork): HostWork {
     const refusal = this.#refusal;
-    const { hosts, minimums, instances } = q.placement;
+    const { hosts } = q.placement;
     if (refusal === null || (refusal.host >= 0 && refusal.host !== hosts[position])) return work;
     if (refusal.queryClass !== null && refusal.queryClass !== q.queryClass) return work;
     const queryClass = this.#classes[q.queryClass]!;
-    const minimum = footprintMinimum(queryClass.uses, minimums[position]!, work.peak, room, instances[position]!);
     const refused = throwRefusals(() => this.#dice.uniform() < refusal.chance);
     return hostWorkWithRefusals(work, queryClass, this.#model, minimum, refused);
   }
@@ -261,17 +267,21 @@ export class Executors {
     const { placement } = q;
     if (this.#isTracking)
       this.#topic.changeAll(placement, q.pool, sign * q.reservedOnExecutor, sign * q.reservedOnCoordinator, now);
-    if (this.#buffers !== null) this.#takeBuffers(q, sign);
+    if (this.#buffers !== null) this.#takeBuffers(q, sign, now);
     if (this.#cores === null) return;
     placement.hosts.forEach((host, i) => {
       this.#load[host] = this.#load[host]! + sign * placement.instances[i]!;
     });
   }
 
-  #takeBuffers(q: SimQuery, sign: 1 | -1): void {
+  #takeBuffers(q: SimQuery, sign: 1 | -1, now: Micros): void {
     const { hosts, hasFootprint } = q.placement;
-    for (let i = 0; i < hosts.length; i++)
-      if (hasFootprint[i] === 1) this.#buffers!.take(hosts[i]!, sign * grantOn(q, i));
+    const buffers = this.#buffers!;
+    for (let i = 0; i < hosts.length; i++) {
+      if (hasFootprint[i] === 0) continue;
+      if (sign > 0) buffers.start(hosts[i]!, grantOn(q, i), now);
+      else buffers.take(hosts[i]!, -grantOn(q, i));
+    }
   }
 
   #holds(q: SimQuery, position: number): boolean {

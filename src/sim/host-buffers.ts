@@ -7,6 +7,9 @@
  * (T-15), or several controllers (7.5). Only then does the simulator keep these numbers. A footprint reserves
  * its peak for as long as it runs, or as much of it as is free when it starts; the rest goes to scratch.
  *
+ * Those that start in one instant all claim their minimum before anybody grows (R16), so who is counted last among
+ * them has its minimum, though others have the rest of the host by then. That minimum is not counted here.
+ *
  * Must keep: 0 <= in use <= limit on every host.
  */
 import { invariant } from "../core/assert.ts";
@@ -20,6 +23,9 @@ const MIN_BUFFER_SIZE = 8 * KiB;
 export class HostBuffers {
   readonly #limits: Float64Array;
   readonly #inUse: Float64Array;
+  /** Of it, taken in the latest instant in which somebody took anything there. */
+  readonly #takenAt: Float64Array;
+  readonly #takenThen: Float64Array;
 
   constructor(admitMemLimits: readonly number[]) {
     this.#limits = Float64Array.from(admitMemLimits, (limit) => {
@@ -27,10 +33,25 @@ export class HostBuffers {
       return share - (share % MIN_BUFFER_SIZE);
     });
     this.#inUse = new Float64Array(admitMemLimits.length);
+    this.#takenAt = new Float64Array(admitMemLimits.length).fill(-1);
+    this.#takenThen = new Float64Array(admitMemLimits.length);
   }
 
   freeOn(host: number): number {
     return this.#limits[host]! - this.#inUse[host]!;
+  }
+
+  /** What was free before anything of this instant, and is for minimums. */
+  claimableOn(host: number, now: number): number {
+    return this.freeOn(host) + (this.#takenAt[host] === now ? this.#takenThen[host]! : 0);
+  }
+
+  /** hot: bench/simulate. A footprint starts. */
+  start(host: number, bytes: number, now: number): void {
+    this.take(host, bytes);
+    if (this.#takenAt[host] !== now) this.#takenThen[host] = 0;
+    this.#takenAt[host] = now;
+    this.#takenThen[host] = this.#takenThen[host]! + bytes;
   }
 
   inUseOn(host: number): number {

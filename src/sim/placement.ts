@@ -3,7 +3,7 @@
  *
  * Worked out once per schedule; all queries of one shape on one membership share it.
  */
-import type { Schedule } from "../core/cluster/schedule.ts";
+import type { Schedule, ScheduledBackend } from "../core/cluster/schedule.ts";
 
 export interface Placement {
   /** By schedule position: number of the host; 1 if a fragment runs there; 1 if one with the footprint does. */
@@ -12,6 +12,8 @@ export interface Placement {
   readonly hasFootprint: Uint8Array;
   /** Fragment instances by schedule position. */
   readonly instances: Int32Array;
+  /** Of them, those that share the footprint: the root fragment beside others only collects rows. */
+  readonly working: Int32Array;
   /** Minimum reservation by schedule position, as planned (R15). */
   readonly minimums: Float64Array;
   /** Position of the coordinator's entry. */
@@ -51,13 +53,13 @@ export class Placements {
     // The root fragment on a coordinator only collects rows; what the query uses is in the others.
     const ofRoot = shape.fragments.reduce((n, f) => n + (f.runsOn === "coordinator" ? f.instancesPerHost : 0), 0);
     const onlyRoot = backends.length === 1;
+    const beside = (b: ScheduledBackend): number => (b.isCoordBackend && !onlyRoot ? ofRoot : 0);
     return {
       hosts: Int32Array.from(backends, (b) => this.#hostNumbers.get(b.desc.address)!),
       hasWork: Uint8Array.from(backends, (b) => (b.numInstances > 0 ? 1 : 0)),
-      hasFootprint: Uint8Array.from(backends, (b) =>
-        b.numInstances > (b.isCoordBackend && !onlyRoot ? ofRoot : 0) ? 1 : 0,
-      ),
+      hasFootprint: Uint8Array.from(backends, (b) => (b.numInstances > beside(b) ? 1 : 0)),
       instances: Int32Array.from(backends, (b) => b.numInstances),
+      working: Int32Array.from(backends, (b) => Math.max(1, b.numInstances - beside(b))),
       minimums: Float64Array.from(backends, (b) => b.minReservation),
       coordinatorAt: backends.findIndex((b) => b.isCoordBackend),
       addresses: backends.map((b) => b.desc.address),

@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { parseScenario } from "../../src/config/scenario-file.ts";
 import type { EventOf, RunEvent } from "../../src/core/events.ts";
 import { DEFAULT_POOL_CONFIG } from "../../src/core/pool-config.ts";
-import { GiB, KiB } from "../../src/core/units.ts";
+import { GiB, KiB, MiB } from "../../src/core/units.ts";
 import { HostBuffers } from "../../src/sim/host-buffers.ts";
 import type { Placement } from "../../src/sim/placement.ts";
 import { simulate } from "../../src/sim/simulate.ts";
@@ -34,6 +34,16 @@ describe("R13 a host's buffers, as far as other queries move them", () => {
     expect(buffers.freeOn(0)).toBe(LIMIT);
   });
 
+  test("R16 what was taken in this instant is claimable for minimums, what was taken before is not", () => {
+    const buffers = new HostBuffers([10 * GiB]);
+    buffers.start(0, GiB, 5);
+    buffers.start(0, 2 * GiB, 5);
+    expect(buffers.claimableOn(0, 5)).toBe(LIMIT);
+    expect(buffers.claimableOn(0, 6)).toBe(LIMIT - 3 * GiB);
+    buffers.start(0, 4 * GiB, 6);
+    expect(buffers.claimableOn(0, 6)).toBe(LIMIT - 3 * GiB);
+  });
+
   test("over the limit, or below nothing, is a bug of ours", () => {
     const buffers = new HostBuffers([10 * GiB]);
     expect(() => buffers.take(0, LIMIT + 1)).toThrow("R13");
@@ -42,7 +52,11 @@ describe("R13 a host's buffers, as far as other queries move them", () => {
 });
 
 /** `count` queries of 6 GiB a host in one instant, on hosts of 10 GiB. */
-function burst(count: number, spillable: boolean, maxMemResources: number): RunEvent[] {
+const burst = (count: number, spillable: boolean, maxMemResources: number): RunEvent[] =>
+  starting(new Array<number>(count).fill(0), spillable, maxMemResources);
+
+/** One query for each moment. */
+function starting(moments: readonly number[], spillable: boolean, maxMemResources: number): RunEvent[] {
   const scenario = parseScenario(
     JSON.stringify({
       cluster: {
@@ -56,8 +70,8 @@ function burst(count: number, spillable: boolean, maxMemResources: number): RunE
     }),
     "overcommitted.json",
   );
-  const arrivals = Array.from({ length: count }, () => ({
-    at: 0,
+  const arrivals = moments.map((at) => ({
+    at,
     coordinator: "exec-1:27000",
     pool: "q",
     duration: 4000,
@@ -91,8 +105,15 @@ describe("T-15 a pool without a maximum lets in more than its hosts have", () =>
     expect(ends[1]?.at).toBeCloseTo(4000 + (spilled / GiB) * 1000, 2);
   });
 
-  test("the third finds nothing and cannot go on", () => {
-    expect(released(burst(3, true, -1)).map((e) => e.state)).toContain("failed");
+  test("R16 the third of the same instant has claimed its minimum before the others grew, and spills the rest", () => {
+    const ends = released(burst(3, true, -1));
+    expect(ends.map((e) => e.state)).toEqual(["finished", "finished", "finished"]);
+    expect(Math.min(...ends.map((e) => e.peak))).toBe(6 * MiB);
+  });
+
+  test("R17 a third that comes later finds nothing, not even its minimum, and fails", () => {
+    const ends = released(starting([0, 0, 1], true, -1));
+    expect(ends.map((e) => e.state).sort()).toEqual(["failed", "finished", "finished"]);
   });
 
   test("one that cannot spill fails", () => {
