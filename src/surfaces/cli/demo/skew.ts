@@ -46,7 +46,7 @@ export const SKEW: Story = {
   next: [
     "waterhole demo spilling       the same with keys that can be dealt",
     "waterhole demo scratch-full   other ways for a spill to end",
-    "waterhole run SCENARIO        join: with keys: { hot: { share: 0.6 } } and a larger memLimit",
+    "waterhole run examples/spilling/scenario.yaml   write keys: { hot: { share: 0.6 } } into the join",
   ],
 };
 

@@ -40,7 +40,7 @@ export const TWO_QUERIES_COMPETE: Story = {
   next: [
     "waterhole demo spilling       one query, three limits",
     "waterhole demo scratch-full   what if B could not write either",
-    "waterhole run SCENARIO        two classes with sort: on one executor, and max_mem_resources that lets in one",
+    "waterhole run examples/spilling/scenario.yaml   many at a time; then halve default_pool_mem_limit",
   ],
 };
 
