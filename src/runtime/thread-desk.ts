@@ -13,7 +13,7 @@ import { InvariantError } from "../core/assert.ts";
 import type { Membership } from "../core/cluster/membership.ts";
 import type { PoolConfig } from "../core/pool-config.ts";
 import type { TopicUpdate } from "../core/statestore/topic.ts";
-import type { Instant } from "../core/units.ts";
+import type { Instant, Millis } from "../core/units.ts";
 import type { AdmissionDesk, Answer, PoolUsage } from "./admission-desk.ts";
 import { entryFile } from "./entry-file.ts";
 import type { CoordinatorSettings, FromCoordinator, Question } from "./protocol.ts";
@@ -47,10 +47,9 @@ export class CoordinatorThreads {
 
   open(hear: (answer: Answer) => void): AdmissionDesk {
     return new ThreadDesk(() => this.#line(), {
-      hear: (answers) =>
-        this.#around.guard(() => {
-          for (const answer of answers) hear(restamped(answer, this.#around.now()));
-        }),
+      now: () => this.#around.now(),
+      guard: (act) => this.#around.guard(act),
+      hear,
       closed: () => this.#replace(),
     });
   }
@@ -139,7 +138,9 @@ class CoordinatorLine {
 }
 
 interface DeskEnd {
-  hear(answers: readonly Answer[]): void;
+  now(): Instant;
+  guard(act: () => void): void;
+  hear(answer: Answer): void;
   closed(): void;
 }
 
@@ -148,6 +149,8 @@ class ThreadDesk implements AdmissionDesk {
   readonly #end: DeskEnd;
   readonly #shapes = new Map<RequestShape, number>();
   readonly #configs = new Map<PoolConfig, number>();
+  /** When it was heard that a query waits. */
+  readonly #queuedAt = new Map<string, Instant>();
   #line: CoordinatorLine | null = null;
   #isOpen = true;
 
@@ -218,18 +221,39 @@ class ThreadDesk implements AdmissionDesk {
   }
 
   #hear(answers: readonly Answer[]): void {
-    if (this.#isOpen) this.#end.hear(answers);
+    this.#end.guard(() => {
+      for (const answer of answers) if (this.#isOpen) this.#end.hear(this.#asHeard(answer, this.#end.now()));
+    });
   }
-}
 
-/**
- * An answer counts from now on, when it is heard: events of all threads stand in one order, and a query that was
- * admitted runs from then. What it waited, and when its controller was asked, stays as that thread's clock says.
- */
-function restamped(answer: Answer, at: Instant): Answer {
-  if (answer.kind === "called" || answer.kind === "exchanged") return answer;
-  if (answer.kind === "admission") return { ...answer, event: { ...answer.event, at } };
-  return { ...answer, at };
+  /**
+   * An answer counts from now on, when it is heard: events of all threads stand in one order, a query that was admitted
+   * runs from then, and what it waited lies between two events of this stream. What its controller was told and when,
+   * by that thread's clock, is in the calls.
+   */
+  #asHeard(answer: Answer, at: Instant): Answer {
+    switch (answer.kind) {
+      case "called":
+      case "exchanged":
+        return answer;
+      case "queued":
+        this.#queuedAt.set(answer.query, at);
+        return { ...answer, at };
+      case "stillQueued":
+        return { ...answer, at };
+      case "admission":
+        return { ...answer, event: { ...answer.event, at, waited: this.#waited(answer.event.query, at) } };
+      default:
+        return { ...answer, at, waited: this.#waited(answer.query, at) };
+    }
+  }
+
+  /** Of a query that leaves. */
+  #waited(query: string, at: Instant): Millis {
+    const since = this.#queuedAt.get(query) ?? at;
+    this.#queuedAt.delete(query);
+    return (at - since) as Millis;
+  }
 }
 
 /** A submission has getters; a message has none. */

@@ -5,6 +5,8 @@ import { describe, expect, test } from "vitest";
 import type { Scenario } from "../../src/config/scenario.ts";
 import { readScenario } from "../../src/config/scenario-file.ts";
 import type { RunEvent } from "../../src/core/events.ts";
+import { EventObserver } from "../../src/insight/event-observer.ts";
+import { SummaryFold } from "../../src/insight/summary-fold.ts";
 import { expectClean, leavesNothingBehind, startedThreads } from "./live-checks.ts";
 import { expectSameAgain, firstEvent, open, runOf, small, type Told } from "./live-fixture.ts";
 
@@ -22,6 +24,15 @@ function peakRunning(events: readonly RunEvent[]): number {
     most = Math.max(most, running);
   }
   return most;
+}
+
+/** What the summary finds wrong with the stream as it is told: flows that don't add up, ends that are missing. */
+function brokenIn({ events }: Told): readonly string[] {
+  const fold = new SummaryFold({ configOf: () => null, admission: "distributed" });
+  const observer = new EventObserver(fold);
+  for (const event of events) observer.add(event);
+  observer.end();
+  return fold.finish().broken;
 }
 
 /** Who was asked, in the order of the first call. */
@@ -74,6 +85,7 @@ describe("T-12 a limit that several coordinators check", () => {
     expect(peakRunning(told.events)).toBeLessThanOrEqual(40);
     expect(Math.max(...atOnce.values())).toBeLessThanOrEqual(10);
     expect(controllersOf(told).size).toBe(4);
+    expect(brokenIn(told)).toEqual([]);
     expect(told.count("released")).toBe(80);
     expectClean(told.report);
   });
@@ -102,6 +114,7 @@ describe("a coordinator's thread", () => {
     expect([...controllersOf(told)].sort()).toEqual(["coord-1:27000", "coord-2:27000", "coord-3:27000"]);
     const times = told.events.map((e) => e.at);
     expect(times).toEqual([...times].sort((a, b) => a - b));
+    expect(brokenIn(told)).toEqual([]);
     expectSameAgain(told.calls);
     expectClean(report);
   });
@@ -163,6 +176,7 @@ describe("faults of one coordinator among several", () => {
     expect(controllersOf(told)).toContain("coord-1:27000#2");
     // The one that died, and the one that took its place.
     expect(startedThreads.length - before).toBe(4 + 3 + 1);
+    expect(brokenIn(told)).toEqual([]);
     expectSameAgain(told.calls);
     expectClean(report);
   });
