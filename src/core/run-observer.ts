@@ -57,3 +57,22 @@ export interface RunObserver {
   /** The run is over: close what is open. */
   ended(at: number): void;
 }
+
+const nothing = (): void => undefined;
+
+/** Hears everything and does nothing; for observers that care about a few calls. */
+export const IDLE_OBSERVER: RunObserver = {
+  named: nothing,
+  submitted: nothing,
+  unresolved: nothing,
+  queued: nothing,
+  headWaits: nothing,
+  admitted: nothing,
+  rejected: nothing,
+  timedOut: nothing,
+  cancelled: nothing,
+  spilled: nothing,
+  memoryReleased: nothing,
+  released: nothing,
+  ended: nothing,
+};

@@ -148,6 +148,8 @@ export class Faults {
       sim.exchanges.join(seat, now);
     }
     if (isCoordinator) sim.workload.coordinatorBack(address);
+    // With a statestore away the old process was never declared failed; its coordinators see the new one now.
+    if (sim.seats[0]!.isGlobal) this.failOnLostHosts(null, now);
     sim.exchanges.armAll(now);
   }
 

@@ -6,6 +6,7 @@ import { describe, expect, test } from "vitest";
 import { parseScenario } from "../../src/config/scenario-file.ts";
 import { DEFAULT_POOL_CONFIG, type PoolConfig } from "../../src/core/pool-config.ts";
 import { xoshiroFor } from "../../src/core/random.ts";
+import { IDLE_OBSERVER } from "../../src/core/run-observer.ts";
 import { type Bytes, GiB, type MaxBytes, type Millis } from "../../src/core/units.ts";
 import { simulate } from "../../src/sim/simulate.ts";
 import { GivenWorkload } from "./given-workload.ts";
@@ -87,25 +88,15 @@ function simulated({ setting, queries }: Setting): SlowOutcome[] {
   const note = (how: SlowOutcome["how"], at: number, q: { readonly queryId: string }): void => {
     outcomes[numberOf(q)] = { how, at: Math.round(at * 1000) };
   };
-  const nothing = (): undefined => undefined;
   simulate({
     scenario,
     workload,
     pools: { configOf: () => config },
     observer: {
-      named: nothing,
-      submitted: nothing,
-      unresolved: nothing,
-      queued: nothing,
-      headWaits: nothing,
+      ...IDLE_OBSERVER,
       admitted: (at, q, path) => note(path === "fromQueue" ? "fromQueue" : "atOnce", at, q),
       rejected: (at, q) => note("rejected", at, q),
       timedOut: (at, q) => note("timedOut", at, q),
-      cancelled: nothing,
-      spilled: nothing,
-      memoryReleased: nothing,
-      released: nothing,
-      ended: nothing,
     },
   });
   return outcomes;

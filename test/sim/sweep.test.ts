@@ -4,6 +4,7 @@
  */
 import { describe, expect, test } from "vitest";
 import type { RunEvent } from "../../src/core/events.ts";
+import { IDLE_OBSERVER } from "../../src/core/run-observer.ts";
 import { failureText, runSeed, sweep } from "../../src/sim/sweep/sweep.ts";
 import { MUTANTS } from "../mutants/planted.ts";
 import { simulateSeed } from "./random-simulation.ts";
@@ -40,22 +41,13 @@ function traceOf(seed: number): { all: string[]; endings: string[] } {
 /** The same told in numbers: no event objects, and exchanges left out that could not change anything. */
 function quietTraceOf(seed: number): string[] {
   const told: string[] = [];
-  const nothing = (): undefined => undefined;
   simulateSeed(seed, {
     observer: {
-      named: nothing,
-      submitted: nothing,
-      unresolved: nothing,
-      queued: nothing,
-      headWaits: nothing,
+      ...IDLE_OBSERVER,
       admitted: (at, q, path) => told.push(`${at} admitted ${q.queryId} ${path}`),
       rejected: (at, q, reason) => told.push(`${at} rejected ${q.queryId} ${reason.rule}`),
       timedOut: (at, q) => told.push(`${at} timedOut ${q.queryId}`),
       cancelled: (at, q) => told.push(`${at} cancelled ${q.queryId}`),
-      spilled: nothing,
-      memoryReleased: nothing,
-      released: nothing,
-      ended: nothing,
     },
   });
   return told;

@@ -92,6 +92,8 @@ export class HostBook {
   #leafOf = new Int32Array(16);
   /** Hosts whose published figures have changed since the last `settle`, each once. */
   readonly #moved: HostId[] = [];
+  /** Some of them by what another controller admitted there, not only by a reservation. */
+  #haveOthersMoved = false;
   #hasMoved = new Uint8Array(16);
   /** What was published last, and at which count of changes. */
   #lastFigures: HostFigures | null = null;
@@ -241,6 +243,13 @@ export class HostBook {
     ledger.slotRoom.rebuild();
   }
 
+  /** The same when nothing but reservations moved. hot: bench/simulate */
+  #measureReserved(ledger: GroupLedger): void {
+    const { hosts, memLimits, reservedRoom } = ledger;
+    for (let i = 0; i < hosts.length; i++) reservedRoom.put(i, memLimits[i]! - this.memReserved[hosts[i]!]!);
+    reservedRoom.rebuild();
+  }
+
   // ---- what others published
 
   /** `STAT:` of another controller: overwrites host by host; hosts missing from the list are kept (T-38). */
@@ -249,6 +258,7 @@ export class HostBook {
     for (let i = 0; i < figures.hosts.length; i++) {
       const h = remote.ids[i]!;
       if (remote.mem[h] === figures.memAdmitted[i] && remote.slots[h] === figures.slotsInUse[i]) continue;
+      this.#haveOthersMoved = true;
       this.#move(h);
       this.remoteMem[h] = this.remoteMem[h]! + figures.memAdmitted[i]! - remote.mem[h]!;
       this.remoteSlots[h] = this.remoteSlots[h]! + figures.slotsInUse[i]! - remote.slots[h]!;
@@ -262,6 +272,7 @@ export class HostBook {
     if (remote === undefined) return;
     for (let h = 0; h < remote.mem.length && h < this.size; h++) {
       if (remote.mem[h] === 0 && remote.slots[h] === 0) continue;
+      this.#haveOthersMoved = true;
       this.#move(h);
       this.remoteMem[h] = this.remoteMem[h]! - remote.mem[h]!;
       this.remoteSlots[h] = this.remoteSlots[h]! - remote.slots[h]!;
@@ -318,7 +329,11 @@ export class HostBook {
       if (this.#reservedPools[h]! > 0) this.memReserved[h] = this.#reservedSum[h]!;
       else if (deleted.has(this.address(h))) this.memReserved[h] = 0;
     const isMost = this.#moved.length * 8 > this.size;
-    if (isMost) for (const ledger of this.#ledgers) this.#measure(ledger);
+    if (isMost)
+      for (const ledger of this.#ledgers)
+        if (this.#haveOthersMoved) this.#measure(ledger);
+        else this.#measureReserved(ledger);
+    this.#haveOthersMoved = false;
     for (const h of this.#moved) {
       if (!isMost) this.#measureHost(h);
       this.#hasMoved[h] = 0;

@@ -11,6 +11,7 @@ import { EventObserver } from "../../insight/event-observer.ts";
 import type { HostOverAdmissionFold } from "../../insight/host-over-admission.ts";
 import type { RunSummary } from "../../insight/summary.ts";
 import { type PoolConfigs, type SimulationInput, simulate } from "../../sim/simulate.ts";
+import { inlineMore } from "./engine-flags.ts";
 import { seedOption } from "./options.ts";
 import { QueryLogFile } from "./query-log-file.ts";
 import { RecordsWriter } from "./records-file.ts";
@@ -59,6 +60,7 @@ export async function simulateCommand(
 }
 
 export async function simulateScenario(path: string, options: SimulateOptions): Promise<RunReport> {
+  inlineMore();
   const run = await ScenarioRun.open(path, { seed: options.seed ?? null });
   const file = recordsPath(run, options.records);
   const log = options.queryLog === undefined ? null : new QueryLogFile(options.queryLog, run.scenario);
