@@ -24,6 +24,9 @@ import { BATCH_ROWS, type OperatorContext, type OperatorEvent, Workspace } from 
 import { RowSource, shapeOf } from "./row-source.ts";
 import { StreamingAggregation } from "./streaming-aggregation.ts";
 
+/** Impala's code of errors that have none of their own. */
+const GENERAL = 2;
+
 /** What one reservation client of an operator is planned with (memory 4.1, P9, P11, P12). */
 export interface PlannedClient {
   /** As in messages and profiles; the node id is added by the caller's plan. */
@@ -112,7 +115,9 @@ export function runOperator(run: OperatorRun, isCancelled: () => boolean = () =>
 export function* operatorSteps(run: OperatorRun): Generator<void, OperatorOutcome, "go on" | "cancel"> {
   const parts = partsOf(run);
   try {
-    const work = parts.work;
+    const { work } = parts;
+    const tooSmall = bufferTooSmall(run);
+    if (tooSmall !== null) return { kind: "failed", failure: tooSmall, counters: parts.counters() };
     for (;;) {
       const step = work.next();
       run.inspect?.(parts.snapshot);
@@ -126,6 +131,15 @@ export function* operatorSteps(run: OperatorRun): Generator<void, OperatorOutcom
   } finally {
     parts.close();
   }
+}
+
+/** R19: checked when the operator opens. */
+function bufferTooSmall(run: OperatorRun): Failure | null {
+  const smallest = run.allocator.minBufferBytes;
+  const found = plannedClients(run.spec).find((c) => c.pageBytes < smallest);
+  if (found === undefined) return null;
+  const text = `Spillable buffer size for node ${run.nodeId} of ${found.pageBytes} bytes is less than the minimum buffer pool buffer size of ${smallest} bytes`;
+  return { code: GENERAL, text };
 }
 
 interface Parts {

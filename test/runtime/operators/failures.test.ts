@@ -99,6 +99,21 @@ describe("scratch: 90, 101, 102, 118", () => {
   });
 });
 
+describe("R19 a spillable buffer below --min_buffer_size", () => {
+  test.each([
+    [PAGE / 2, null],
+    [PAGE, null],
+    [PAGE * 2, 2],
+  ])("pages of 8 KB on a pool whose smallest buffer has %i bytes", (minBufferBytes, code) => {
+    const failure = failureOf(SPECS.sort, { denial: 0 }, { minBufferBytes });
+    expect(failure?.code ?? null).toBe(code);
+    if (code !== null)
+      expect(failure?.text).toBe(
+        "Spillable buffer size for node 1 of 8192 bytes is less than the minimum buffer pool buffer size of 16384 bytes",
+      );
+  });
+});
+
 describe("104 a row no page can hold", () => {
   const row = (bytes: number) => rowsOf(50, { kind: "unique" }, bytes);
   test.each([
