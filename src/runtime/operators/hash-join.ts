@@ -16,9 +16,9 @@ import { fail } from "../../core/assert.ts";
 import { pow2AtLeast } from "../../core/memory/buffer-allocator.ts";
 import { OperatorFailure } from "../../core/memory/operator-failure.ts";
 import { Suballocator } from "../../core/memory/suballocator.ts";
-import { MiB } from "../../core/units.ts";
 import type { ChecksumSink } from "./checksum-sink.ts";
 import { HashTable } from "./hash-table.ts";
+import { NearTables, type RowList } from "./near-tables.ts";
 import { type OperatorContext, startSpilling, u32At } from "./operator-context.ts";
 import {
   ABSENT,
@@ -43,18 +43,6 @@ export const PARTITIONED_HASH_JOIN_REPARTITION_FAILS = 76;
 /** Pairs that one call of the probe kernel hands out. */
 const PAIRS = 4096;
 const PAIR_BYTES = 8;
-/** Rows of a spilled partition that are probed in the order of their buckets: so many batches at a time. */
-const ORDERED_BATCHES = 64;
-/** A table with fewer bits of position is near as a whole. */
-const LEAST_ORDERED_BITS = 12;
-/** From so many buckets on, all tables together, probe rows wait in work space until there are many for each. */
-const LEAST_STAGED_BUCKETS = 2 ** 18;
-const STAGE_BYTES = 4 * MiB;
-/** Pages of one partition whose rows are put in the order of their buckets, at most. */
-const CLUSTERED_PAGES = 4096;
-/** Counts of one pass, then counts and cursors of one level (kernels/assembly/sort.ts), and two rows. */
-const CLUSTER_STACK = 1024 + 1024 + 4096;
-
 /** Hashes of a slice of 256 rows, and a word. */
 const INSERT_WORK = 1024 + 64;
 
@@ -115,16 +103,7 @@ export class HashJoin {
   readonly #pairs: number;
   readonly #control: number;
   readonly #insertWork: number;
-  readonly #stage: { readonly address: number; readonly rows: number; readonly hashes: number };
-  /** Work space of each partition in memory, bytes; 0: its rows are probed at once. */
-  #stageBytes = 0;
-  readonly #ordered: { readonly rows: number; readonly hashes: number; readonly counts: number };
-  readonly #cluster: {
-    readonly arguments: number;
-    readonly table: number;
-    readonly stack: number;
-    readonly rows: number;
-  };
+  readonly #near: NearTables;
   readonly #insertStats: number;
   /** Partitions that rows are dealt to now, by record. */
   #current: Partition[] = [];
@@ -143,25 +122,9 @@ export class HashJoin {
     this.#setAside = new SetAside(ctx.pool.reservation);
     this.#records = new PartitionRecords(workspace);
     this.#seeds = levelSeeds(workspace);
-    const ordered = 4 * ORDERED_BATCHES * ctx.batchRows;
-    this.#rows = workspace.takeAsItIs(ordered);
-    this.#hashes = workspace.takeAsItIs(ordered);
-    this.#ordered = {
-      rows: workspace.takeAsItIs(ordered),
-      hashes: workspace.takeAsItIs(ordered),
-      counts: workspace.take(1024),
-    };
-    this.#stage = {
-      address: workspace.takeAsItIs(STAGE_BYTES),
-      rows: workspace.takeAsItIs(ordered),
-      hashes: workspace.takeAsItIs(ordered),
-    };
-    this.#cluster = {
-      arguments: workspace.take(28),
-      table: workspace.takeAsItIs(4 * CLUSTERED_PAGES),
-      stack: workspace.take(CLUSTER_STACK),
-      rows: workspace.take(2 * build.stride),
-    };
+    this.#near = new NearTables(ctx, build, probe);
+    this.#rows = this.#near.toOrder.rows;
+    this.#hashes = this.#near.toOrder.hashes;
     this.#slots = workspace.take(SLOT_BYTES);
     this.#pairs = workspace.takeAsItIs(PAIRS * PAIR_BYTES);
     this.#control = workspace.take(64);
@@ -303,18 +266,8 @@ export class HashJoin {
     const forProbe = this.#current.filter(isSpilled).length * pageBytes;
     this.#ctx.note({ kind: "probeBuffers", level, spilled: forProbe / pageBytes, bytes: forProbe });
     this.#setAside.take(forProbe);
-    this.#divideStage();
+    this.#near.divide(this.#tables().map((p) => p.table?.bucketCount ?? 0));
     for (const p of this.#current) this.#startProbing(p);
-  }
-
-  /** Large tables are asked a near part at a time, which takes many rows at once; small ones are near as they are. */
-  #divideStage(): void {
-    const tables = this.#current.flatMap((p) => (p.table === null ? [] : [p.table]));
-    const buckets = tables.reduce((sum, t) => sum + t.bucketCount, 0);
-    const shortest = this.#probeShape.stride || VARIABLE_HEADER;
-    const most = ORDERED_BATCHES * this.#ctx.batchRows * shortest;
-    const each = tables.length === 0 ? 0 : Math.min(most, Math.floor(STAGE_BYTES / tables.length / 64) * 64);
-    this.#stageBytes = buckets < LEAST_STAGED_BUCKETS || each < this.#probeShape.longest ? 0 : each;
   }
 
   #startProbing(p: Partition): void {
@@ -323,14 +276,23 @@ export class HashJoin {
       p.probe.pinned = false;
       p.probe.nextPage();
     } else if (p.table === null) this.#records.setState(p.index, ABSENT);
-    else if (this.#stageBytes > 0) this.#clearStage(p);
+    else if (this.#near.isStaging) this.#clearStage(p);
     else this.#records.setState(p.index, IN_MEMORY);
   }
 
   #clearStage(p: Partition): void {
-    const place = this.#current.filter((c) => c.table !== null).indexOf(p);
+    const { address, bytes } = this.#stageOf(p);
     this.#records.setState(p.index, STAGED);
-    this.#records.setRawCursor(p.index, this.#stage.address + place * this.#stageBytes, this.#stageBytes);
+    this.#records.setRawCursor(p.index, address, bytes);
+  }
+
+  #stageOf(p: Partition): { readonly address: number; readonly bytes: number } {
+    return this.#near.stageOf(this.#tables().indexOf(p));
+  }
+
+  /** Partitions that are joined in memory now. */
+  #tables(): Partition[] {
+    return this.#current.filter((p) => p.table !== null);
   }
 
   /** False: some part of it was refused; nothing of it stays. */
@@ -342,7 +304,7 @@ export class HashJoin {
     if (p.table === null) return this.#tableRefused(p, buckets);
     this.#records.setTable(p.index, p.table);
     this.#records.setNodes(p.index, 0, 0);
-    this.#clusterRows(p, p.table);
+    this.#near.cluster(p.build, buckets, this.#seeds + 8 * p.level);
     for (const page of p.build.read()) {
       const end = page.address + page.filled;
       for (let at = page.address; at < end; ) {
@@ -367,24 +329,6 @@ export class HashJoin {
     return true;
   }
 
-  /** Rows in the order of their buckets, roughly: a large table is then built, and asked, a near part at a time. */
-  #clusterRows(p: Partition, table: HashTable): void {
-    const { stride } = this.#buildShape;
-    const bits = Math.log2(table.bucketCount);
-    const pages = p.build.pages;
-    const rowsPerPage = Math.floor(this.#ctx.pageBytes / stride);
-    const isEven = pages.every((page, i) => i === pages.length - 1 || page.rows === rowsPerPage);
-    if (stride === 0 || bits < LEAST_ORDERED_BITS || pages.length > CLUSTERED_PAGES || !isEven) return;
-    const { words } = this.#ctx.workspace;
-    const { arguments: run, table: addresses, stack, rows } = this.#cluster;
-    words.set(
-      pages.map((page) => this.#ctx.pool.addressOf(page.page)),
-      addresses >>> 2,
-    );
-    words.set([addresses, rowsPerPage, stride, 0, rows, 0, stack], run >>> 2);
-    this.#ctx.kernels.clusterRun(run, p.build.rows, this.#seeds + 8 * p.level, bits - 8);
-  }
-
   #tableRefused(p: Partition, buckets: number): false {
     this.#ctx.note({
       kind: "refused",
@@ -404,9 +348,9 @@ export class HashJoin {
 
   /** O20. Returns the end of the rows. */
   #probeRows(address: number, rows: number, level: number): number {
-    const end = this.#prepareProbe(address, rows, level, KEEP_ALL, this.#rows, this.#hashes);
-    if (this.#stageBytes === 0) this.#probePrepared(this.#rows, this.#hashes, rows);
-    else this.#routeRows(rows);
+    const end = this.#prepareProbe(address, rows, level, KEEP_ALL, this.#near.toOrder);
+    if (this.#near.isStaging) this.#routeRows(rows);
+    else this.#probePrepared(this.#near.toOrder, rows);
     return end;
   }
 
@@ -422,49 +366,36 @@ export class HashJoin {
     }
   }
 
-  /** The rows that wait for a table in memory, in the order of its buckets. */
+  /** The rows that wait for a table in memory. */
   #probeStaged(p: Partition): void {
     const rows = this.#records.rawRows(p.index);
-    const place = this.#current.filter((c) => c.table !== null).indexOf(p);
-    const { rows: rowsAt, hashes: hashesAt } = this.#stage;
-    this.#prepareProbe(this.#stage.address + place * this.#stageBytes, rows, p.level, KEEP_ALL, rowsAt, hashesAt);
+    const { staged } = this.#near;
+    this.#prepareProbe(this.#stageOf(p).address, rows, p.level, KEEP_ALL, staged);
     this.#records.setState(p.index, IN_MEMORY);
-    this.#probeInOrder(rowsAt, hashesAt, rows, p);
+    this.#probePrepared(this.#near.inOrder(staged, rows, p.table?.bucketCount ?? 0), rows);
     this.#clearStage(p);
   }
 
-  /** Many rows of one partition that is alone in memory. Returns the end of the rows. */
+  /** Rows of one partition that is alone in memory. Returns the end of the rows. */
   #probeAloneRows(address: number, rows: number, pair: Partition): number {
-    const end = this.#prepareProbe(address, rows, pair.level, KEEP_ONE, this.#rows, this.#hashes);
-    this.#probeInOrder(this.#rows, this.#hashes, rows, pair);
+    const { toOrder } = this.#near;
+    const end = this.#prepareProbe(address, rows, pair.level, KEEP_ONE, toOrder);
+    this.#probePrepared(this.#near.inOrder(toOrder, rows, pair.table?.bucketCount ?? 0), rows);
     return end;
   }
 
-  /** Rows of one partition, in the order of their buckets. */
-  #probeInOrder(rowsAt: number, hashesAt: number, rows: number, { table }: Partition): void {
-    const bits = Math.log2(table?.bucketCount ?? 1);
-    if (bits < LEAST_ORDERED_BITS) {
-      this.#probePrepared(rowsAt, hashesAt, rows);
-      return;
-    }
-    const ordered = this.#ordered;
-    this.#ctx.kernels.orderByBucket(rowsAt, hashesAt, rows, bits - 8, ordered.rows, ordered.hashes, ordered.counts);
-    this.#probePrepared(ordered.rows, ordered.hashes, rows);
-  }
-
-  #prepareProbe(address: number, rows: number, level: number, keep: number, rowsAt: number, hashesAt: number): number {
+  #prepareProbe(address: number, rows: number, level: number, keep: number, to: RowList): number {
     const seedAt = this.#seeds + 8 * level;
-    return this.#ctx.kernels.prepare(address, rows, this.#probeShape.stride, seedAt, keep, rowsAt, hashesAt);
+    return this.#ctx.kernels.prepare(address, rows, this.#probeShape.stride, seedAt, keep, to.rows, to.hashes);
   }
 
-  #probePrepared(rowsAt: number, hashesAt: number, rows: number): void {
+  #probePrepared(list: RowList, rows: number): void {
     const { kernels, workspace } = this.#ctx;
     const { stride } = this.#probeShape;
-    const pairsAt = this.#control >>> 2;
     for (let at = 0; at < rows; ) {
       at = kernels.probe(
-        rowsAt,
-        hashesAt,
+        list.rows,
+        list.hashes,
         at,
         rows,
         stride,
@@ -474,7 +405,7 @@ export class HashJoin {
         PAIRS,
         this.#control,
       );
-      const pairs = workspace.words[pairsAt]!;
+      const pairs = workspace.words[this.#control >>> 2]!;
       if (pairs > 0) this.#sink.pairs(this.#pairs, pairs, stride, this.#buildShape.stride);
       if (at < rows && pairs < PAIRS && this.#makePlaceForProbe(at) === "appended") at++;
     }
@@ -487,9 +418,7 @@ export class HashJoin {
 
   /** Everything probed: what was in memory goes, spilled pairs wait their turn (O21). */
   #finishProbe(): void {
-    for (const p of this.#current) {
-      if (this.#stageBytes > 0 && p.table !== null) this.#probeStaged(p);
-    }
+    if (this.#near.isStaging) for (const p of this.#tables()) this.#probeStaged(p);
     for (const p of this.#current) {
       if (!p.spilled) this.#drop(p);
       else {
@@ -531,7 +460,7 @@ export class HashJoin {
       this.#records.setState(0, IN_MEMORY);
     }
     for (const page of pair.probe.drain())
-      yield* this.#inBatches(page, (a, n) => this.#probeAloneRows(a, n, pair), ORDERED_BATCHES);
+      yield* this.#inBatches(page, (a, n) => this.#probeAloneRows(a, n, pair), this.#near.capacity);
     this.#setAside.take(this.#ctx.pageBytes);
   }
 
@@ -554,10 +483,14 @@ export class HashJoin {
     this.#finishProbe();
   }
 
-  *#inBatches(page: Batch, work: (address: number, rows: number) => number, batches = 1): Generator<void> {
+  *#inBatches(
+    page: Batch,
+    work: (address: number, rows: number) => number,
+    most = this.#ctx.batchRows,
+  ): Generator<void> {
     let address = page.address;
     for (let left = page.rows; left > 0; ) {
-      const rows = Math.min(left, batches * this.#ctx.batchRows);
+      const rows = Math.min(left, most);
       address = work(address, rows);
       left -= rows;
       yield;
