@@ -181,6 +181,31 @@ describe("faults of one coordinator among several", () => {
     expectClean(report);
   });
 
+  test("its host dies: both threads end, and both come back with the host", async () => {
+    const before = startedThreads.length;
+    const told = await runOf(
+      small({
+        cluster: { coordinators: [{ count: 3, on: "executor" }] },
+        threads: 3,
+        time: 8,
+        faults: [
+          { at: "1s", fault: "hostDies", host: "exec-1" },
+          { at: "8s", fault: "hostReturns", host: "exec-1" },
+        ],
+        query: { duration: "3s", hosts: 1 },
+        arrivals: [
+          { at: "0s", query: "q", count: 6 },
+          { at: "16s", query: "q", count: 6 },
+        ],
+      }),
+    );
+    expect(endingsAt(told, "exec-1:27000")).toMatchObject({ failed: 2, finished: 2 });
+    expect(controllersOf(told)).toContain("exec-1:27000#2");
+    expect(startedThreads.length - before).toBe(3 + 1 + 3 + 1);
+    expect(brokenIn(told)).toEqual([]);
+    expectClean(told.report);
+  });
+
   test("cut off from the statestore it decides on, by the view it had", async () => {
     const { events, count, report } = await runOf(
       small({
