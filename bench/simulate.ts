@@ -4,8 +4,8 @@
  *   --quick   a tenth of the queries, no week
  *
  * Rivals do less: SimPy and simjs have 20 places and a queue, no pools, hosts, memory, slots, time-outs or
- * statestore. Their draws are their own. All sides take turns, and the best round of each counts, because what
- * else the machine does can only add to a round.
+ * statestore. Their draws are their own. All sides take turns, their CPU time counts, and the best round of
+ * each, because what else the machine does can only add to a round.
  */
 import { spawnSync } from "node:child_process";
 import { createRequire } from "node:module";
@@ -29,6 +29,8 @@ const ROUNDS = values.quick ? 2 : 5;
 inlineMore();
 setFlagsFromString("--expose-gc");
 const collectGarbage = runInNewContext("gc") as () => void;
+
+const cpuSeconds = (): number => process.cpuUsage().user / 1e6;
 
 // Ours
 
@@ -109,9 +111,9 @@ function simulated(traffic: Traffic, queries: number, seed: number, reports = tr
     admission: "distributed",
     mayLeak: false,
   });
-  const began = performance.now();
+  const began = cpuSeconds();
   simulate({ scenario, workload, pools: { configOf: () => config }, observer: reports ? fold : adder });
-  const seconds = (performance.now() - began) / 1000;
+  const seconds = cpuSeconds() - began;
   const mean = reports ? fold.finish().pools[0]?.waitMs.mean : waits.sum / waits.count;
   return { queries, seconds, meanWaitMs: mean ?? Number.NaN };
 }
@@ -175,11 +177,11 @@ function simJsRun(customers: number): Run {
     }
   }
   sim.addEntity(Source);
-  const began = performance.now();
+  const began = cpuSeconds();
   sim.simulate(1e12);
   return {
     queries: customers,
-    seconds: (performance.now() - began) / 1000,
+    seconds: cpuSeconds() - began,
     meanWaitMs: (waited / customers) * 1000,
   };
 }
@@ -198,10 +200,17 @@ function line(what: string, figure: string, bar: string, holds: boolean | null):
 
 const best = (runs: readonly Run[]): Run => runs.reduce((a, b) => (rate(b) > rate(a) ? b : a));
 
-const rounds: Record<"rules" | "slow" | "mm20" | "simJs", Run[]> = { rules: [], slow: [], mm20: [], simJs: [] };
+const rounds: Record<"rules" | "report" | "slow" | "mm20" | "simJs", Run[]> = {
+  rules: [],
+  report: [],
+  slow: [],
+  mm20: [],
+  simJs: [],
+};
 const python: Run[] = [];
 for (let round = 0; round < ROUNDS; round++) {
-  rounds.rules.push(simulated(worked("200ms", 58), 600_000 * scale, round + 1));
+  rounds.rules.push(simulated(worked("200ms", 58), 600_000 * scale, round + 1, false));
+  rounds.report.push(simulated(worked("200ms", 58), 600_000 * scale, round + 1));
   rounds.slow.push(simulated(worked("4s", 2.9), 300_000 * scale, round + 1));
   rounds.mm20.push(simulated(MM20, 1_000_000 * scale, round + 1, false));
   rounds.simJs.push(simJsRun(500_000 * scale));
@@ -209,13 +218,15 @@ for (let round = 0; round < ROUNDS; round++) {
   if (run !== null) python.push(run);
 }
 
-const [rules, slow, mm20, js] = [best(rounds.rules), best(rounds.slow), best(rounds.mm20), best(rounds.simJs)];
+const [rules, report, slow] = [best(rounds.rules), best(rounds.report), best(rounds.slow)];
+const [mm20, js] = [best(rounds.mm20), best(rounds.simJs)];
 line(
   "full rules, 10 hosts, tiles of 0.2 s at 0.9 of the load",
   shown(rate(rules)),
   "at least 1 M/s",
   rate(rules) >= 1e6,
 );
+line("  with the report's fold", shown(rate(report)), "", null);
 line("full rules, 10 hosts, tiles of 4 s (three rounds a query)", shown(rate(slow)), "", null);
 line(`M/M/20 at 0.9, mean wait ${mm20.meanWaitMs.toFixed(0)} ms`, shown(rate(mm20)), "", null);
 line(`  simjs, mean wait ${js.meanWaitMs.toFixed(0)} ms`, shown(rate(js)), "", null);

@@ -22,6 +22,7 @@ import type { Bytes } from "../core/units.ts";
 import type { Micros } from "./event-queue.ts";
 import type { ExchangeGrid } from "./exchange-grid.ts";
 import type { Placement } from "./placement.ts";
+import { ReservationLayer } from "./reservation-layer.ts";
 
 const NEVER = Number.POSITIVE_INFINITY;
 /** A cell's number is its pool's above its host's: up to 65,536 hosts and 32,768 pools. */
@@ -42,8 +43,12 @@ class PoolCells {
   /** `sent` is in the topic from this moment on; NEVER: nothing on its way. */
   readonly arrivesAt: Float64Array;
   readonly isMoving: Uint8Array;
-  /** In the topic: NaN is no entry. */
+  /** In the topic: NaN is no entry. The sum of what was collected here and of the layers' part. */
   readonly column: ReservedColumn;
+  readonly ofCells: Float64Array;
+  readonly ofLayers: Float64Array;
+  /** By placement; only in a run that may keep them (`keepLayers`). */
+  readonly layers = new Map<Placement, ReservationLayer>();
   readonly versions: Float64Array;
   /** Newest of `versions`. */
   version = 0;
@@ -58,7 +63,23 @@ class PoolCells {
     this.isMoving = new Uint8Array(n);
     this.column = { pool, hosts, bytes: new Float64Array(n).fill(Number.NaN) };
     this.versions = new Float64Array(n);
+    this.ofCells = new Float64Array(n);
+    this.ofLayers = new Float64Array(n);
   }
+
+  layerOf(placement: Placement): ReservationLayer {
+    let layer = this.layers.get(placement);
+    if (layer === undefined) {
+      layer = new ReservationLayer(placement);
+      this.layers.set(placement, layer);
+    }
+    return layer;
+  }
+}
+
+interface MovingLayer {
+  readonly cells: PoolCells;
+  readonly layer: ReservationLayer;
 }
 
 /** What one controller has seen of the topic. */
@@ -96,6 +117,8 @@ export class RequestQueueTopic {
   /** Controllers' entries on their way, in order of arrival. */
   #sent: Sent[] = [];
   #isStopped = false;
+  #keepsLayers = false;
+  #movingLayers: MovingLayer[] = [];
 
   constructor(grid: ExchangeGrid, lags: { publish: Micros; receive: Micros }, addresses: readonly string[]) {
     this.#grid = grid;
@@ -111,13 +134,21 @@ export class RequestQueueTopic {
     this.#hasController[host] = 1;
   }
 
+  /**
+   * What moves alike on many hosts is kept as one number. Not for runs in which hosts or the statestore fail,
+   * or readers want entries instead of columns.
+   */
+  keepLayers(): void {
+    this.#keepsLayers = true;
+  }
+
   get version(): number {
     return this.#version;
   }
 
   /** Something is not in the topic yet, or not collected. */
   get isMoving(): boolean {
-    return this.#moving.length > 0 || this.#sent.length > 0;
+    return this.#moving.length > 0 || this.#movingLayers.length > 0 || this.#sent.length > 0;
   }
 
   addPool(pool: number, name: string): void {
@@ -126,7 +157,10 @@ export class RequestQueueTopic {
 
   /** What a host holds for a pool. */
   heldOn(host: number, pool: number): number {
-    return this.#pools[pool]!.current[host]!;
+    const { current, layers } = this.#pools[pool]!;
+    let held = current[host]!;
+    for (const layer of layers.values()) if (layer.hosts.includes(host)) held += layer.level;
+    return held;
   }
 
   /**
@@ -136,6 +170,11 @@ export class RequestQueueTopic {
   changeAll(placement: Placement, pool: number, onExecutor: number, onCoordinator: number, now: Micros): void {
     const { hosts, hasWork, coordinatorAt } = placement;
     const cells = this.#pools[pool]!;
+    if (this.#keepsLayers) {
+      this.#changeLayer(cells, placement, onExecutor, now);
+      if (hasWork[coordinatorAt] === 1) this.change(hosts[coordinatorAt]!, pool, onCoordinator, now);
+      return;
+    }
     const { current, sent, collectAt } = cells;
     for (let i = 0; i < hosts.length; i++) {
       if (hasWork[i] === 0) continue;
@@ -147,6 +186,14 @@ export class RequestQueueTopic {
       if (held === sent[host]!) collectAt[host] = NEVER;
       else if (collectAt[host] === NEVER) this.#planCollection(cells, host, pool, now);
     }
+  }
+
+  #changeLayer(cells: PoolCells, placement: Placement, by: number, now: Micros): void {
+    const layer = cells.layerOf(placement);
+    layer.change(by, now);
+    if (layer.isMoving) return;
+    layer.isMoving = true;
+    this.#movingLayers.push({ cells, layer });
   }
 
   /** One host holds `by` bytes more for the pool. hot: bench/simulate */
@@ -260,6 +307,34 @@ export class RequestQueueTopic {
       else moving[kept++] = id;
     }
     moving.length = kept;
+    if (this.#movingLayers.length > 0) this.#settleLayers(now);
+  }
+
+  #settleLayers(now: Micros): void {
+    let isAnySettled = false;
+    for (const { cells, layer } of this.#movingLayers) {
+      if (!this.#settleLayer(cells, layer, now)) continue;
+      layer.isMoving = false;
+      isAnySettled = true;
+    }
+    if (isAnySettled) this.#movingLayers = this.#movingLayers.filter((m) => m.layer.isMoving);
+  }
+
+  /** True when every host has published the level as it is. */
+  #settleLayer(cells: PoolCells, layer: ReservationLayer, now: Micros): boolean {
+    const { hosts, published } = layer;
+    let oldest = NEVER;
+    for (let i = 0; i < hosts.length; i++) {
+      const host = hosts[i]!;
+      const collected = this.#grid.atOrBefore(host, now - this.#receiveLag - this.#publishLag) + this.#receiveLag;
+      if (collected < oldest) oldest = collected;
+      const level = layer.levelAt(collected);
+      if (level === published[i]) continue;
+      cells.ofLayers[host] = cells.ofLayers[host]! + level - published[i]!;
+      published[i] = level;
+      this.#put(cells, host, cells.ofCells[host]! + cells.ofLayers[host]!);
+    }
+    return layer.forgetBefore(oldest);
   }
 
   #collect(cells: PoolCells, host: number): void {
@@ -277,7 +352,8 @@ export class RequestQueueTopic {
 
   #arrive(cells: PoolCells, host: number): void {
     cells.arrivesAt[host] = NEVER;
-    this.#put(cells, host, cells.sent[host]!);
+    cells.ofCells[host] = cells.sent[host]!;
+    this.#put(cells, host, cells.ofCells[host]! + cells.ofLayers[host]!);
   }
 
   #put(cells: PoolCells, host: number, bytes: number): void {

@@ -7,7 +7,7 @@
  */
 import { controllerFlagsOf } from "../config/controller-flags.ts";
 import type { ImpalaFlags } from "../config/impala-flags.ts";
-import type { Scenario } from "../config/scenario.ts";
+import type { FaultKind, Scenario } from "../config/scenario.ts";
 import { backendsOf } from "../config/scenario-cluster.ts";
 import { BackendRelease, type ReleaseTiming } from "../core/admission/backend-release.ts";
 import { AdmissionController } from "../core/admission/controller.ts";
@@ -48,6 +48,16 @@ const EXEC_FAILED = 8;
 const HEARTBEAT = 9;
 
 const ADMISSIOND = "admissiond:29500";
+/** Faults that leave hosts and statestore talking to each other. */
+const CALM_FAULTS: ReadonlySet<FaultKind> = new Set([
+  "hostQuiesces",
+  "workerKilled",
+  "releasesLost",
+  "refusals",
+  "configChanges",
+  "statisticsDropped",
+]);
+
 const MEMORY_LIMIT_EXCEEDED = "Memory limit exceeded";
 
 export interface SimulationParts extends SimulationInput {
@@ -205,6 +215,7 @@ export class Simulation {
       this.events.add(toMicros(fault.at), FAULT, i, 0);
     });
     this.exchanges.open();
+    if (this.#isCalm()) this.topic.keepLayers();
     if (hasQuotas(this.#rootConfig)) this.exchanges.changesMatter();
     if (this.seats.length > 1) {
       this.#reservationsMatter();
@@ -214,6 +225,12 @@ export class Simulation {
     const inspect = this.#input.inspect ?? null;
     while (this.#step()) inspect?.(this);
     this.teller.ended(this.now);
+  }
+
+  /** One controller, nobody who wants every entry, and nothing that fails to publish. */
+  #isCalm(): boolean {
+    const { faults } = this.scenario;
+    return this.seats.length === 1 && !this.teller.tellsAll && faults.every((f) => CALM_FAULTS.has(f.kind));
   }
 
   /** Queries that are not over for everybody, those that nobody waits for left out. */
