@@ -48,7 +48,8 @@ function simulated(scenario: Scenario): RunEvent[] {
 const burst = (count: number) => [{ at: "0s", query: "q", count }];
 const refusals = (chance: number) => ({
   faults: [{ at: "0s", fault: "refusals", chance }],
-  arrivals: [{ at: "1s", query: "q", count: 3 }],
+  // Five real seconds for the word to reach the threads.
+  arrivals: [{ at: "100s", query: "q", count: 3 }],
 });
 const both = (spillable: boolean, query: object = {}) => ({ query: { uses: { peak: "512mb", spillable }, ...query } });
 
@@ -128,7 +129,8 @@ describe("MT_DOP: several instances on a host", () => {
 
   test("over the query's limit all of them spill, each to its own file", async () => {
     const { events, report } = await runOf(
-      small({ query: { mtDop, uses: { peak: "2gb" }, options: { MEM_LIMIT: "1gb" } } }),
+      // Long, so that the three are there at the same time on a busy machine too.
+      small({ query: { mtDop, duration: "100s", uses: { peak: "2gb" }, options: { MEM_LIMIT: "1gb" } } }),
     );
     const spilling = events.filter((e) => e.kind === "fragmentFinished" && e.spilled > 0);
     expect(new Set(spilling.map((e) => e.kind === "fragmentFinished" && e.host)).size).toBe(3);
@@ -151,7 +153,9 @@ describe("MT_DOP: several instances on a host", () => {
 
   test("one that can't spill fails, and its siblings end with it", async () => {
     const { events, report, count } = await runOf(
-      small({ query: { mtDop, uses: { peak: "2gb", spillable: false }, options: { MEM_LIMIT: "1gb" } } }),
+      small({
+        query: { mtDop, duration: "100s", uses: { peak: "2gb", spillable: false }, options: { MEM_LIMIT: "1gb" } },
+      }),
     );
     expect(events.at(-1)).toMatchObject({ kind: "released", state: "failed" });
     expect(count("fragmentFinished")).toBe(3 * mtDop + 1);
@@ -163,7 +167,7 @@ describe("MT_DOP: several instances on a host", () => {
       small({
         threads: 1,
         query: { mtDop, duration: "1h", cancelAfter: "3h", hosts: "all" },
-        faults: [{ at: "60s", fault: "hostDies", host: "exec-1" }],
+        faults: [{ at: "200s", fault: "hostDies", host: "exec-1" }],
         time: 200,
       }),
     );

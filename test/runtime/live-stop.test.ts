@@ -59,7 +59,7 @@ describe("kill -9", () => {
     const fixture = JSON.stringify(join(import.meta.dirname, "live-fixture.ts"));
     const script = `
       import { open, small, firstEvent } from ${fixture};
-      const told = await open(small({ query: { duration: "20s", uses: { peak: "4gb", shape: "ramp" }, options: { MEM_LIMIT: "2gb" } } }));
+      const told = await open(small({ query: { duration: "10h", uses: { peak: "4gb", shape: "flat" }, options: { MEM_LIMIT: "2gb" } } }));
       void told.run.run();
       await firstEvent(told, (e) => e.kind === "spilled");
       process.stdout.write(told.run.fleet.scratch.directory + "\\n");`;

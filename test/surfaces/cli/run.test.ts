@@ -10,7 +10,7 @@ const dir = testFolder();
 /** Two hosts of 10 GB, a pool of 8 GB with room for two queries of 4 GB: five in waves of two. */
 const SCENARIO = `
 cluster: { executors: [{ count: 2, memory: 10gb }] }
-flags: { default_pool_mem_limit: 8gb, default_pool_max_requests: 5, default_pool_max_queued: 2 }
+flags: { default_pool_mem_limit: 8gb, default_pool_max_requests: 5, default_pool_max_queued: 2, queue_wait_timeout_ms: 600000 }
 queries: { q: { estimate: 2gb, uses: { peak: 1gb }, duration: 1s } }
 arrivals: [{ at: 0s, count: 5 }]
 scale: { time: 20, memory: 1024 }
