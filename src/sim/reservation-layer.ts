@@ -18,6 +18,8 @@ export class ReservationLayer {
   /** Changes in order of time; the first one is at or before every host's last exchange. */
   readonly #at: Micros[] = [Number.NEGATIVE_INFINITY];
   readonly #level: number[] = [0];
+  /** Before this entry nobody asks; cut off now and then. */
+  #first = 0;
 
   constructor({ hosts, hasWork, coordinatorAt }: Placement) {
     this.hosts = hosts.filter((_, i) => hasWork[i] === 1 && i !== coordinatorAt);
@@ -38,7 +40,7 @@ export class ReservationLayer {
   /** The level after everything that happened at or before `t`. */
   levelAt(t: Micros): number {
     const at = this.#at;
-    let low = 0;
+    let low = this.#first;
     let high = at.length - 1;
     while (low < high) {
       const middle = (low + high + 1) >> 1;
@@ -51,12 +53,16 @@ export class ReservationLayer {
   /** Nobody will ask for a moment before `t` any more. True when nothing is left that somebody hasn't published. */
   forgetBefore(t: Micros): boolean {
     const at = this.#at;
-    let first = 0;
+    let first = this.#first;
     while (first + 1 < at.length && at[first + 1]! <= t) first++;
-    if (first > 0) {
-      at.splice(0, first);
-      this.#level.splice(0, first);
-    }
-    return at.length === 1;
+    this.#first = first;
+    if (first > 256) this.#cut();
+    return this.#first === at.length - 1;
+  }
+
+  #cut(): void {
+    this.#at.splice(0, this.#first);
+    this.#level.splice(0, this.#first);
+    this.#first = 0;
   }
 }

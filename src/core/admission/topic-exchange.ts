@@ -9,7 +9,7 @@
  */
 import type { PoolFigures, ReservedColumn, TopicEntry, TopicUpdate } from "../statestore/topic.ts";
 import type { Instant } from "../units.ts";
-import type { HostBook } from "./host-book.ts";
+import type { HostBook, HostId } from "./host-book.ts";
 import type { Pool } from "./pool.ts";
 import type { PoolRegistry } from "./pool-registry.ts";
 import type { BackendUsage } from "./pool-stats.ts";
@@ -19,6 +19,7 @@ const NOBODY: Set<string> = new Set();
 const NO_COLUMNS: readonly ReservedColumn[] = [];
 
 export class TopicExchange {
+  #ownNumber: HostId | null = null;
   readonly #hostId: string;
   readonly #pools: PoolRegistry;
   readonly #book: HostBook;
@@ -117,7 +118,9 @@ export class TopicExchange {
     let haveLoadsChanged = false;
     for (const { stats } of this.#pools.inOrder) {
       if (stats.countedMemReserved !== stats.localMemReserved) {
-        this.#book.changeReserved(this.#hostId, stats.countedMemReserved, stats.localMemReserved);
+        this.#ownNumber ??= this.#book.host(this.#hostId);
+        const before = stats.countedMemReserved ?? Number.NaN;
+        this.#book.changeReservedOn(this.#ownNumber, before, stats.localMemReserved, false);
         stats.countedMemReserved = stats.localMemReserved;
         hasOwnMoved = true;
       }
