@@ -34,6 +34,9 @@ interface Result {
   readonly peakRss: number;
 }
 
+/** The minimum of grouping and join with buffers of 2 MB, and work space. */
+const LEAST_MEMORY = 44 * MiB;
+
 const quick = process.argv.includes("--quick");
 const scale = quick ? 10 : 1;
 const runs = quick ? 1 : 3;
@@ -45,7 +48,7 @@ const task = (what: SpillTask["what"], distinct: number, megabytes: number): Spi
   rows: 20_000_000 / scale,
   buildRows: 10_000_000 / scale,
   distinct: distinct / scale,
-  memory: Math.max(Math.floor((megabytes * MiB) / scale), 60 * MiB),
+  memory: Math.max(Math.floor((megabytes * MiB) / scale), LEAST_MEMORY),
   seed: 7,
   runs: 1,
   folder,

@@ -1,4 +1,4 @@
-/** What the operators call (see ../kernels.ts). Compiled by scripts/build-kernels.mjs. */
+/** What the operators call (see ../kernels.ts), all of it hot: bench/spill.ts. Compiled by scripts/build-kernels.mjs. */
 export { addInOrder, addSums, copyBytes, pageSum, prepare, zero } from "./rows";
 export { generate } from "./generate";
 export { insertRows, orderByBucket, rehash, route, scatter } from "./partitions";
