@@ -153,7 +153,7 @@ describe("faults of one coordinator among several", () => {
       small({
         cluster: three,
         flags: { default_pool_max_requests: "1" },
-        time: 8,
+        time: 2, // a second of real time between the last admission and the death
         query: { duration: "4s" },
         faults: [
           { at: "2s", fault: "coordinatorDies", host: "coord-1" },
