@@ -12,6 +12,7 @@ import type { ModelSpec, QueryClass } from "../config/scenario.ts";
 import { reservationLimitFor } from "../core/memory/reservation-limit.ts";
 import type { Xoshiro128 } from "../core/random.ts";
 import { footprintMinimum } from "../workload/footprint-minimum.ts";
+import type { Submission } from "../workload/workload.ts";
 import { type EventQueue, type Micros, NO_EVENT, toMicros } from "./event-queue.ts";
 import { HostBuffers } from "./host-buffers.ts";
 import type { RequestQueueTopic } from "./request-queue-topic.ts";
@@ -25,6 +26,22 @@ export interface WorkPoint {
   readonly fails: boolean;
 }
 
+/**
+ * What a query took in a run that was measured, in place of the nominal model (insight 7.2). Microseconds from when
+ * it began to run.
+ */
+export interface MeasuredWork {
+  /** Until its last host is done. */
+  readonly hold: Micros;
+  /** By schedule position; NaN: not done before the query's end. */
+  readonly takes: Float64Array;
+  /** It fails at the end of `hold`. */
+  readonly fails: boolean;
+}
+
+/** Null: nothing was measured, the nominal model counts. */
+export type MeasuredWorkOf = (submission: Submission) => MeasuredWork | null;
+
 export interface ExecutorsOptions {
   readonly classes: readonly QueryClass[];
   readonly model: ModelSpec;
@@ -36,6 +53,7 @@ export interface ExecutorsOptions {
   readonly eventKind: number;
   readonly topic: RequestQueueTopic;
   readonly dice: Xoshiro128;
+  readonly measured: MeasuredWorkOf | null;
 }
 
 export class Executors {
@@ -53,6 +71,7 @@ export class Executors {
   /** Running queries, when cores count: whose rate may change. */
   readonly #sharing = new Set<SimQuery>();
   readonly #dice: Xoshiro128;
+  readonly #measured: MeasuredWorkOf | null;
   /** Reservations are kept; not so where nobody looks at them. */
   #isTracking = false;
   /** Null: no host can refuse what admission let in. */
@@ -71,6 +90,7 @@ export class Executors {
     this.#cores = options.model.cores;
     this.#load = new Float64Array(options.addresses.length);
     this.#dice = options.dice;
+    this.#measured = options.measured;
   }
 
   /** From now on somebody asks what hosts have reserved; `running` are those that hold something already. */
@@ -180,6 +200,11 @@ export class Executors {
     q.points = null;
     q.peak = peak;
     q.grants = null;
+    const measured = this.#measured === null ? null : this.#measured(submission);
+    if (measured !== null) {
+      planMeasured(q, measured);
+      return;
+    }
     const fits = this.#fits(q, memLimit) && (rootOnly || this.#fits(q, coordinatorMemLimit)) && this.#hostsHave(q);
     if (!fits || this.#skews[q.queryClass] !== null || this.#refusal !== null) this.#planByHost(q, now);
   }
@@ -342,6 +367,18 @@ export class Executors {
 
 const grantOn = (q: SimQuery, position: number): number =>
   q.grants === null ? q.submission.peak : q.grants[position]!;
+
+/** All hosts done together is one event, as in the nominal model. */
+function planMeasured(q: SimQuery, { hold, takes, fails }: MeasuredWork): void {
+  const { coordinatorAt } = q.placement;
+  q.work = hold;
+  if (!fails && takes.every((t, i) => i === coordinatorAt || t === hold)) return;
+  const groups = new Map<Micros, number[]>();
+  takes.forEach((t, i) => {
+    if (i !== coordinatorAt && i < q.placement.hosts.length && !Number.isNaN(t)) addTo(groups, t, i);
+  });
+  q.points = pointsOf(groups, coordinatorAt, hold, fails ? hold : Number.POSITIVE_INFINITY);
+}
 
 function addTo(groups: Map<Micros, number[]>, key: Micros, value: number): void {
   const group = groups.get(key);

@@ -19,6 +19,7 @@ import type { PoolConfig } from "../core/pool-config.ts";
 import type { RunObserver } from "../core/run-observer.ts";
 import type { Workload } from "../workload/workload.ts";
 import { type Micros, toInstant } from "./event-queue.ts";
+import type { MeasuredWorkOf } from "./executors.ts";
 import type { QueueDiscipline } from "./queue-discipline.ts";
 import type { NewController } from "./seat.ts";
 import { Simulation } from "./simulation.ts";
@@ -45,6 +46,8 @@ export interface SimulationInput {
   readonly newController?: NewController;
   /** Another order than Impala's; for comparing policies. */
   readonly discipline?: QueueDiscipline;
+  /** What queries took where they were measured; the nominal model when left out. */
+  readonly measured?: MeasuredWorkOf;
   /** After every event and submission: checkers look at the whole state. */
   readonly inspect?: (simulation: Simulation) => void;
 }

@@ -154,6 +154,7 @@ export class Simulation {
       eventKind: WORK,
       topic: this.topic,
       dice: xoshiroFor(scenario.seed, 0, "refusals"),
+      measured: input.measured ?? null,
     });
     this.faults = new Faults(this, { detect: DETECT, blacklist: BLACKLIST }, input);
     this.#openSeats();

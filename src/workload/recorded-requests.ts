@@ -52,28 +52,49 @@ export const isOpenTraffic = (scenario: Scenario): boolean =>
 
 /** Takes everything an open workload has, at most `most` requests. */
 export function recordRequests(workload: Workload, most = 50_000_000): RecordedRequests {
-  const columns = new Columns();
-  const kinds = new KindBook();
-  const coordinators = new Map<string, number>();
+  const recorder = new RequestsRecorder();
   while (workload.nextAt() !== Number.POSITIVE_INFINITY) {
-    if (columns.count >= most) fail("a workload without an end was to be recorded");
+    if (recorder.count >= most) fail("a workload without an end was to be recorded");
     const s = workload.take();
-    let coordinator = coordinators.get(s.coordinator);
-    if (coordinator === undefined) {
-      coordinator = coordinators.size;
-      coordinators.set(s.coordinator, coordinator);
-    }
-    columns.add(s, kinds.indexOf(s), coordinator);
+    recorder.add(s);
     workload.ended(s, "finished", s.intended);
   }
-  return { ...columns.finish(), kinds: kinds.kinds, coordinators: [...coordinators.keys()] };
+  return recorder.finish();
+}
+
+/** What a record keeps of a submission. */
+export type RecordedFields = Pick<Submission, keyof RequestKind | "intended" | "duration" | "peak" | "coordinator"> &
+  Pick<Submission, "placementOffset">;
+
+/** Requests from wherever they come, in order of time. */
+export class RequestsRecorder {
+  readonly #columns = new Columns();
+  readonly #kinds = new KindBook();
+  readonly #coordinators = new Map<string, number>();
+
+  get count(): number {
+    return this.#columns.count;
+  }
+
+  add(s: RecordedFields): void {
+    let coordinator = this.#coordinators.get(s.coordinator);
+    if (coordinator === undefined) {
+      coordinator = this.#coordinators.size;
+      this.#coordinators.set(s.coordinator, coordinator);
+    }
+    this.#columns.add(s, this.#kinds.indexOf(s), coordinator);
+  }
+
+  finish(): RecordedRequests {
+    return { ...this.#columns.finish(), kinds: this.#kinds.kinds, coordinators: [...this.#coordinators.keys()] };
+  }
 }
 
 class KindBook {
   readonly kinds: RequestKind[] = [];
   private readonly byShape = new Map<RequestShape, Map<string, number>>();
 
-  indexOf(s: Submission): number {
+  indexOf(s: RecordedFields): number {
     let byName = this.byShape.get(s.shape);
     if (byName === undefined) {
       byName = new Map();
@@ -109,7 +130,7 @@ class Columns {
   private coordinator = new Int32Array(1024);
   private placementOffset = new Uint32Array(1024);
 
-  add(s: Submission, kind: number, coordinator: number): void {
+  add(s: RecordedFields, kind: number, coordinator: number): void {
     const i = this.count++;
     if (i === this.at.length) this.grow();
     this.at[i] = s.intended;
@@ -184,6 +205,8 @@ export interface Variation {
   readonly poolOf?: (kind: number) => string;
   readonly durationOf?: (index: number) => number;
   readonly peakOf?: (index: number) => number;
+  /** When the client gives up, Infinity: never; absent: nobody does. */
+  readonly cancelAtOf?: (index: number) => number;
 }
 
 const NO_HOSTS: readonly string[] = [];
@@ -214,7 +237,7 @@ export class RecordedWorkload implements Workload {
   take(): Submission {
     const i = this.#next++;
     const r = this.#requests;
-    const { durationOf, peakOf } = this.#variation;
+    const { durationOf, peakOf, cancelAtOf } = this.#variation;
     return new RecordedSubmission(
       i,
       this.#kinds[r.kind[i]!]!,
@@ -223,6 +246,7 @@ export class RecordedWorkload implements Workload {
       durationOf === undefined ? r.duration[i]! : durationOf(i),
       peakOf === undefined ? r.peak[i]! : peakOf(i),
       r.placementOffset[i]!,
+      cancelAtOf === undefined ? Number.POSITIVE_INFINITY : cancelAtOf(i),
     );
   }
 
@@ -260,6 +284,7 @@ class RecordedSubmission implements Submission {
   readonly peak: number;
   readonly placementOffset: number;
   readonly shape: RequestShape;
+  readonly cancelAt: Instant;
 
   constructor(
     sequence: number,
@@ -269,6 +294,7 @@ class RecordedSubmission implements Submission {
     duration: number,
     peak: number,
     placementOffset: number,
+    cancelAt: number,
   ) {
     this.sequence = sequence;
     this.kind = kind;
@@ -278,6 +304,7 @@ class RecordedSubmission implements Submission {
     this.peak = peak;
     this.placementOffset = placementOffset;
     this.shape = kind.shape;
+    this.cancelAt = cancelAt as Instant;
   }
 
   get queryId(): string {
@@ -291,9 +318,6 @@ class RecordedSubmission implements Submission {
   }
   get firstIntended(): Instant {
     return this.intended;
-  }
-  get cancelAt(): Instant {
-    return Number.POSITIVE_INFINITY as Instant;
   }
   get queryClass(): number {
     return this.kind.queryClass;

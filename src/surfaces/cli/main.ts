@@ -7,6 +7,7 @@
 import { Command, CommanderError } from "commander";
 import { ConfigError, placeText, SeveralConfigErrors } from "../../config/config-error.ts";
 import { registerCheck } from "./check-command.ts";
+import { registerCompare } from "./compare-command.ts";
 import { registerDemo } from "./demo-command.ts";
 import { registerEta } from "./eta-command.ts";
 import { registerExplain } from "./explain-command.ts";
@@ -53,6 +54,7 @@ function newProgram(surroundings: Surroundings, exit: (code: number) => void): C
   registerSimulate(program, surroundings, exit);
   registerExplain(program, surroundings, exit);
   registerReplay(program, surroundings, exit);
+  registerCompare(program, surroundings, exit);
   registerImport(program, surroundings, exit);
   registerCheck(program, surroundings, exit);
   registerDemo(program, surroundings, exit);

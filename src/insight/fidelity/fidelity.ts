@@ -1,0 +1,70 @@
+/**
+ * One recorded run against its prediction: everything that `compare` and the bench print.
+ */
+import type { RunEvent } from "../../core/events.ts";
+import { EventObserver } from "../event-observer.ts";
+import type { SummaryFold } from "../summary-fold.ts";
+import { type Causes, causesOf } from "./causes.ts";
+import { type ComparisonContext, compareRuns, type PoolComparison } from "./comparison.ts";
+import { type MeasuredRun, MeasuredRunFold } from "./measured-run.ts";
+import { type PredictionSetting, predict } from "./prediction.ts";
+
+export interface Fidelity {
+  readonly queries: number;
+  readonly pools: readonly PoolComparison[];
+  /** The same with the live driver's measured delays put in. */
+  readonly poolsWithDelays: readonly PoolComparison[];
+  readonly causes: Causes;
+}
+
+export interface FidelitySetting extends PredictionSetting {
+  readonly newFold: () => SummaryFold;
+  readonly configOf: ComparisonContext["configOf"];
+}
+
+/** Takes the events of a recorded run, then compares. */
+export class FidelityFold {
+  readonly #setting: FidelitySetting;
+  readonly #measured: MeasuredRunFold;
+  readonly #summary: SummaryFold;
+  readonly #observer: EventObserver;
+
+  constructor(setting: FidelitySetting) {
+    this.#setting = setting;
+    this.#measured = new MeasuredRunFold(setting.scenario.cluster.admission);
+    this.#summary = setting.newFold();
+    this.#observer = new EventObserver(this.#summary);
+  }
+
+  add(event: RunEvent): void {
+    this.#measured.add(event);
+    this.#observer.add(event);
+  }
+
+  finish(isLive: boolean): Fidelity {
+    const measured = this.#measured.finish();
+    this.#observer.end(measured.until);
+    const { predicted, summary } = predictedWithSummary(measured, this.#setting);
+    const { cluster } = this.#setting.scenario;
+    const context: ComparisonContext = {
+      configOf: this.#setting.configOf,
+      controllers: cluster.admission === "admissiond" ? 1 : cluster.coordinators.reduce((n, c) => n + c.count, 0),
+      summaries: { measured: this.#summary.finish().pools, predicted: summary },
+    };
+    const causes = causesOf(measured, predicted, this.#setting, isLive);
+    return {
+      queries: measured.queries.length,
+      pools: compareRuns(measured, predicted, context),
+      poolsWithDelays: compareRuns(measured, causes.predicted, context),
+      causes,
+    };
+  }
+}
+
+function predictedWithSummary(measured: MeasuredRun, setting: FidelitySetting) {
+  const summary = setting.newFold();
+  const observer = new EventObserver(summary);
+  const predicted = predict(measured, setting, undefined, (event) => observer.add(event));
+  observer.end(predicted.until);
+  return { predicted, summary: summary.finish().pools };
+}

@@ -1,0 +1,207 @@
+/**
+ * What a recorded run measured of each query: when it was wanted, asked for, decided, done on each host, and over
+ * (insight 2.1, 7.3). Everything that a prediction is fed with, and everything that it is compared with.
+ *
+ * A fold over events of either driver. Times are emulated milliseconds as the events carry them, never differences
+ * of differences: a run compared with itself must come out equal to the last digit.
+ */
+import type { ControllerCall } from "../../core/admission/controller-call.ts";
+import type { RequestShape } from "../../core/admission/request.ts";
+import type { EventOf, FinishState, RunEvent } from "../../core/events.ts";
+
+export type Decision = "admitted" | "rejected" | "timedOut" | "cancelled" | "unresolved" | "undecided";
+
+export interface MeasuredQuery {
+  readonly query: string;
+  readonly queryClass: string;
+  readonly pool: string;
+  readonly user: string;
+  readonly coordinator: string;
+  /** a and u of insight 0. */
+  readonly intended: number;
+  readonly submitted: number;
+  decision: Decision;
+  wasQueued: boolean;
+  /** d; NaN: undecided. */
+  decidedAt: number;
+  /** b, e and f; NaN: never. */
+  startedAt: number;
+  workedUntil: number;
+  releasedAt: number;
+  /** Charge to the pool (MEM-10), and the schedule's hosts. */
+  cluster: number;
+  hosts: readonly string[];
+  /** By schedule position, when its last instance there was done; NaN: not before the query's end. */
+  doneAt: Float64Array;
+  ended: FinishState | null;
+  /** Largest peak on one host, what was written to scratch there included; -1 unknown. */
+  peak: number;
+  /** As the controller was asked; null: it never was. */
+  asked: Asked | null;
+  unresolved: string | null;
+  /** From its release to its controller's next look at a queue in which somebody waited; 0: nobody did. */
+  wakeUp: number;
+}
+
+export interface Asked {
+  readonly shape: RequestShape;
+  readonly userGroups: readonly string[] | null;
+  readonly placementOffset: number;
+}
+
+export interface MeasuredRun {
+  /** In order of intended time; those of one moment as they were submitted. */
+  readonly queries: readonly MeasuredQuery[];
+  /** Per controller, when it applied each exchange with the statestore. */
+  readonly applied: ReadonlyMap<string, readonly number[]>;
+  readonly until: number;
+}
+
+export class MeasuredRunFold {
+  readonly #queries = new Map<string, MeasuredQuery>();
+  readonly #shapes = new Map<string, RequestShape>();
+  readonly #applied = new Map<string, number[]>();
+  readonly #queued = new Map<string, number>();
+  /** Queries whose release somebody waited for, until their controller looks. */
+  readonly #toWake = new Map<string, MeasuredQuery[]>();
+  readonly #isGlobal: boolean;
+  #until = 0;
+
+  /** With `admissiond` one queue serves all coordinators. */
+  constructor(admission: "distributed" | "admissiond") {
+    this.#isGlobal = admission === "admissiond";
+  }
+
+  add(event: RunEvent): void {
+    this.#until = Math.max(this.#until, event.at);
+    if (event.kind === "submitted") this.#submitted(event);
+    else if (event.kind === "controllerCall") this.#called(event.controller, event.call, event.now ?? event.at);
+    else if (event.kind === "topicApplied") listIn(this.#applied, event.coordinator).push(event.at);
+    else if ("query" in event) {
+      const q = this.#queries.get(event.query);
+      if (q !== undefined) this.#ofQuery(q, event);
+    }
+  }
+
+  finish(): MeasuredRun {
+    const queries = [...this.#queries.values()].sort((x, y) => x.intended - y.intended);
+    return { queries, applied: this.#applied, until: this.#until };
+  }
+
+  #submitted(e: EventOf<"submitted">): void {
+    this.#queries.set(e.query, {
+      query: e.query,
+      queryClass: e.queryClass,
+      pool: e.pool,
+      user: e.user,
+      coordinator: e.coordinator,
+      intended: e.intended,
+      submitted: e.at,
+      decision: "undecided",
+      wasQueued: false,
+      decidedAt: Number.NaN,
+      startedAt: Number.NaN,
+      workedUntil: Number.NaN,
+      releasedAt: Number.NaN,
+      cluster: -1,
+      hosts: [],
+      doneAt: new Float64Array(0),
+      ended: null,
+      peak: -1,
+      asked: this.#early.get(e.query) ?? null,
+      unresolved: null,
+      wakeUp: 0,
+    });
+    this.#early.delete(e.query);
+  }
+
+  /** A controller on a thread of its own may tell of a request before its driver does. */
+  readonly #early = new Map<string, Asked>();
+
+  #called(controller: string, call: ControllerCall, at: number): void {
+    if (call.op === "shape") this.#shapes.set(`${controller} ${call.number}`, call.shape);
+    else if (call.op === "submit" || call.op === "submitCancelled") {
+      const shape = this.#shapes.get(`${controller} ${call.shape}`);
+      if (shape === undefined) return;
+      const { queryId, userGroups, placementOffset } = call.request;
+      const asked: Asked = { shape, userGroups, placementOffset };
+      const q = this.#queries.get(queryId);
+      if (q === undefined) this.#early.set(queryId, asked);
+      else q.asked = asked;
+    } else if (call.op === "pass") this.#looked(this.#isGlobal ? "" : controller, at);
+  }
+
+  #looked(seat: string, at: number): void {
+    const waiting = this.#toWake.get(seat);
+    if (waiting === undefined) return;
+    for (const q of waiting) q.wakeUp = Math.max(0, at - q.releasedAt);
+    this.#toWake.delete(seat);
+  }
+
+  #ofQuery(q: MeasuredQuery, event: RunEvent): void {
+    switch (event.kind) {
+      case "queued":
+        q.wasQueued = true;
+        this.#count(q, 1);
+        break;
+      case "admitted":
+        q.cluster = event.cluster;
+        q.hosts = event.hosts;
+        q.doneAt = new Float64Array(event.hosts.length).fill(Number.NaN);
+        this.#decided(q, "admitted", event.at);
+        break;
+      case "unresolved":
+        q.unresolved = event.error;
+        this.#decided(q, "unresolved", event.at);
+        break;
+      case "rejected":
+      case "timedOut":
+      case "cancelled":
+        this.#decided(q, event.kind, event.at);
+        break;
+      case "fragmentStarted":
+        if (Number.isNaN(q.startedAt)) q.startedAt = event.at;
+        break;
+      case "fragmentFinished":
+        q.workedUntil = event.at;
+        q.peak = Math.max(q.peak, event.peak + event.spilled);
+        if (event.error === null) q.doneAt[q.hosts.indexOf(event.host)] = event.at;
+        break;
+      case "released":
+        this.#released(q, event);
+        break;
+      default:
+        break;
+    }
+  }
+
+  #decided(q: MeasuredQuery, decision: Decision, at: number): void {
+    if (q.wasQueued && q.decision === "undecided") this.#count(q, -1);
+    q.decision = decision;
+    q.decidedAt = at;
+  }
+
+  #released(q: MeasuredQuery, event: EventOf<"released">): void {
+    q.releasedAt = event.at;
+    q.ended = event.state;
+    if (q.peak < 0) q.peak = event.peak;
+    const seat = this.#seatOf(q);
+    if ((this.#queued.get(seat) ?? 0) > 0) listIn(this.#toWake, seat).push(q);
+  }
+
+  #count(q: MeasuredQuery, by: number): void {
+    const seat = this.#seatOf(q);
+    this.#queued.set(seat, (this.#queued.get(seat) ?? 0) + by);
+  }
+
+  #seatOf = (q: MeasuredQuery): string => (this.#isGlobal ? "" : q.coordinator);
+}
+
+function listIn<T>(lists: Map<string, T[]>, key: string): T[] {
+  let list = lists.get(key);
+  if (list === undefined) {
+    list = [];
+    lists.set(key, list);
+  }
+  return list;
+}

@@ -1,0 +1,202 @@
+/**
+ * A measured run foretold: simulated from its arrivals and holds only (insight 7.1, 7.2).
+ *
+ * What goes in is when each query was wanted and how long it held each of its hosts once it had been admitted. Who
+ * waits, for how long, in which order, who is turned away: all that the simulation has to find out by itself. Nominal
+ * durations are not used, since a tenth of a per cent on a hold is one or two on a wait.
+ *
+ * Must keep: a simulated run foretold from its own records gives the same wait for every query, exactly.
+ */
+import type { ImpalaFlags } from "../../config/impala-flags.ts";
+import type { Fault, QueryClass, Scenario } from "../../config/scenario.ts";
+import { DEFAULT_ADMISSION_OPTIONS, type RequestShape } from "../../core/admission/request.ts";
+import type { RunEvent } from "../../core/events.ts";
+import type { Bytes, Instant, Millis } from "../../core/units.ts";
+import { toMicros } from "../../sim/event-queue.ts";
+import type { MeasuredWork } from "../../sim/executors.ts";
+import { type PoolConfigs, simulate } from "../../sim/simulate.ts";
+import { type RecordedRequests, RecordedWorkload, RequestsRecorder } from "../../workload/recorded-requests.ts";
+import { type MeasuredQuery, type MeasuredRun, MeasuredRunFold } from "./measured-run.ts";
+
+/** The run's surroundings, as its records carry them. */
+export interface PredictionSetting {
+  readonly scenario: Scenario;
+  readonly flags: ImpalaFlags;
+  readonly pools: PoolConfigs;
+  readonly changedPools?: (fault: Fault) => PoolConfigs;
+}
+
+/** What of the live driver's own delays is put in; all off: arrivals and holds only. */
+export interface MeasuredDelays {
+  /** Requests reach their controller when they did, not when they were wanted. */
+  readonly submitLag: boolean;
+  /** A place is free only when the controller looked, not when it was given back. */
+  readonly wakeUp: boolean;
+  /** From one exchange with the statestore to the next, both lags included; null: as the scenario says. */
+  readonly exchangePeriod: number | null;
+}
+
+export const NO_DELAYS: MeasuredDelays = { submitLag: false, wakeUp: false, exchangePeriod: null };
+
+/** Faults that are in the measured holds, outcomes or requests already. */
+const ALREADY_MEASURED: readonly Fault["kind"][] = ["statisticsDropped", "refusals", "workerKilled"];
+/** A query that its client ended holds its hosts until then. */
+const UNTIL_CANCELLED = 1e15;
+
+/** The predicted run, its queries in the order of the measured ones; `listen` hears its events. */
+export function predict(
+  run: MeasuredRun,
+  setting: PredictionSetting,
+  delays: MeasuredDelays = NO_DELAYS,
+  listen: (event: RunEvent) => void = () => undefined,
+): MeasuredRun {
+  const scenario = scenarioFor(run, setting.scenario, delays);
+  const arrivals = delays.submitLag ? [...run.queries].sort((x, y) => x.submitted - y.submitted) : run.queries;
+  const works = worksOf(arrivals, delays.wakeUp, scenario.cluster.admission === "admissiond");
+  const requests = requestsOf(arrivals, scenario, delays.submitLag);
+  const workload = new RecordedWorkload(requests, 0, requests.count, { cancelAtOf: (i) => cancelAt(arrivals[i]!) });
+  const fold = new MeasuredRunFold(scenario.cluster.admission);
+  const { flags, pools, changedPools } = setting;
+  simulate({
+    scenario,
+    workload,
+    flags,
+    pools,
+    ...(changedPools === undefined ? {} : { changedPools }),
+    measured: (submission) => works[submission.sequence]!,
+    emit: (event) => {
+      fold.add(event);
+      listen(event);
+    },
+  });
+  return inOrderOf(run, arrivals, fold.finish());
+}
+
+/** The simulation numbers requests as they arrive; here they stand as in the measured run again. */
+function inOrderOf(run: MeasuredRun, arrivals: readonly MeasuredQuery[], found: MeasuredRun): MeasuredRun {
+  const place = new Map(arrivals.map((q, i) => [q.query, String(i)]));
+  const byId = new Map(found.queries.map((q) => [q.query, q]));
+  // Waits are counted from what the client intended, whenever the request set out.
+  const queries = run.queries.map((q) => ({ ...byId.get(place.get(q.query)!)!, intended: q.intended }));
+  return { ...found, queries };
+}
+
+/** Cores are not shared again: what sharing did is in the holds. */
+function scenarioFor(run: MeasuredRun, scenario: Scenario, delays: MeasuredDelays): Scenario {
+  const { statestore } = scenario.cluster;
+  const { exchangePeriod } = delays;
+  const every =
+    exchangePeriod === null ? statestore.every : exchangePeriod - statestore.publishLag - statestore.receiveLag;
+  return {
+    ...scenario,
+    queries: withUnknownClasses(run, scenario.queries),
+    cluster: { ...scenario.cluster, statestore: { ...statestore, every: Math.max(1, every) as Millis } },
+    model: { ...scenario.model, cores: null },
+    faults: scenario.faults.filter((f) => !ALREADY_MEASURED.includes(f.kind)),
+  };
+}
+
+/** Classes of a replayed log stand in no scenario; all that counts of them was measured. */
+function withUnknownClasses(run: MeasuredRun, known: readonly QueryClass[]): readonly QueryClass[] {
+  const names = new Set(known.map((c) => c.name));
+  const added: QueryClass[] = [];
+  for (const { queryClass, asked } of run.queries) {
+    if (names.has(queryClass)) continue;
+    names.add(queryClass);
+    added.push(bareClass(queryClass, known.length + added.length, asked?.shape ?? NOTHING_ASKED));
+  }
+  return [...known, ...added];
+}
+
+const NOTHING_ASKED: RequestShape = {
+  stmtType: "QUERY",
+  perHostMemEstimate: 0 as Bytes,
+  dedicatedCoordMemEstimate: 0 as Bytes,
+  isTrivial: false,
+  coordinatorOnly: false,
+  includeAllCoordinators: false,
+  executors: "all",
+  fragments: [],
+  options: DEFAULT_ADMISSION_OPTIONS,
+  maxSlotsPerExecutor: null,
+};
+
+const bareClass = (name: string, index: number, shape: RequestShape): QueryClass => ({
+  name,
+  index,
+  requestedPool: "",
+  users: [""],
+  shape,
+  mtDop: 0,
+  instancesFollowMtDop: false,
+  options: {},
+  uses: { kind: "footprint", peak: { kind: "fixed", value: 0 }, profile: "flat", skew: {}, spillable: true },
+  duration: { kind: "fixed", value: 0 },
+  cancelAfter: null,
+  statement: "",
+});
+
+// Requests
+
+function requestsOf(arrivals: readonly MeasuredQuery[], scenario: Scenario, asSubmitted: boolean): RecordedRequests {
+  const classes = new Map(scenario.queries.map((c) => [c.name, c.index]));
+  const recorder = new RequestsRecorder();
+  for (const q of arrivals)
+    recorder.add({
+      queryClass: classes.get(q.queryClass)!,
+      pool: q.pool,
+      user: q.user,
+      userGroups: q.asked?.userGroups ?? null,
+      requestedPool: q.pool,
+      connectedUser: q.user,
+      // With a pool it was its coordinator that could not be reached, which the simulation sees for itself.
+      unresolved: q.pool === "" ? (q.unresolved ?? "no pool") : null,
+      shape: q.asked?.shape ?? scenario.queries[classes.get(q.queryClass)!]!.shape,
+      intended: (asSubmitted ? q.submitted : q.intended) as Instant,
+      duration: 0 as Millis,
+      peak: Math.max(0, q.peak),
+      coordinator: q.coordinator,
+      placementOffset: q.asked?.placementOffset ?? 0,
+    });
+  return recorder.finish();
+}
+
+/** When the client gave up, if it did before the query was over; of the others nobody knows. */
+function cancelAt(q: MeasuredQuery): number {
+  if (q.decision === "cancelled") return q.decidedAt;
+  return q.ended === "cancelled" ? q.releasedAt : Number.POSITIVE_INFINITY;
+}
+
+// Holds
+
+/**
+ * A query that was turned away may get in here: it holds what the one of its class before it did.
+ */
+function worksOf(arrivals: readonly MeasuredQuery[], withWakeUp: boolean, isGlobal: boolean): readonly MeasuredWork[] {
+  const latest = new Map<string, MeasuredWork>();
+  for (const q of arrivals)
+    if (q.decision === "admitted" && !latest.has(q.queryClass))
+      latest.set(q.queryClass, workOf(q, withWakeUp, isGlobal));
+  return arrivals.map((q) => {
+    if (q.decision !== "admitted") return latest.get(q.queryClass) ?? NO_WORK;
+    const work = workOf(q, withWakeUp, isGlobal);
+    if (q.ended === "finished") latest.set(q.queryClass, work);
+    return work;
+  });
+}
+
+const NO_WORK: MeasuredWork = { hold: 0, takes: new Float64Array(0), fails: false };
+
+/** With `admissiond` a query begins only when its coordinator has heard (7.7), and its hold is counted from there. */
+function workOf(q: MeasuredQuery, withWakeUp: boolean, isGlobal: boolean): MeasuredWork {
+  const from = toMicros(isGlobal && !Number.isNaN(q.startedAt) ? q.startedAt : q.decidedAt);
+  const late = withWakeUp ? toMicros(q.wakeUp) : 0;
+  const isWhole = q.ended === "finished";
+  const fails = q.ended === "failed";
+  const hold = isWhole || fails ? toMicros(q.releasedAt) - from + late : UNTIL_CANCELLED;
+  const takes = q.doneAt.map((at) => {
+    if (isWhole && (Number.isNaN(at) || at === q.releasedAt)) return hold;
+    return Number.isNaN(at) ? at : toMicros(at) - from;
+  });
+  return { hold, takes, fails };
+}
