@@ -110,7 +110,7 @@ export class Executors {
     this.#buffers = new HostBuffers(this.#processLimits);
     for (const q of running)
       q.placement.hosts.forEach((host, i) => {
-        if (q.placement.hasFootprint[i] === 1 && this.#holds(q, i)) this.#buffers!.take(host, grantOn(q, i));
+        if (q.placement.hasFootprint[i] === 1 && this.#holds(q, i)) this.#buffers!.adopt(host, grantOn(q, i));
       });
   }
 

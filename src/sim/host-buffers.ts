@@ -10,7 +10,7 @@
  * Those that start in one instant all claim their minimum before anybody grows (R16), so who is counted last among
  * them has its minimum, though others have the rest of the host by then. That minimum is not counted here.
  *
- * Must keep: 0 <= in use <= limit on every host.
+ * Must keep: nothing is granted over a host's limit, and everything is given back once.
  */
 import { invariant } from "../core/assert.ts";
 import { KiB } from "../core/units.ts";
@@ -37,8 +37,9 @@ export class HostBuffers {
     this.#takenThen = new Float64Array(admitMemLimits.length);
   }
 
+  /** Never less than nothing: what ran before the numbers were kept may take more than there is. */
   freeOn(host: number): number {
-    return this.#limits[host]! - this.#inUse[host]!;
+    return Math.max(0, this.#limits[host]! - this.#inUse[host]!);
   }
 
   /** What was free before anything of this instant, and is for minimums. */
@@ -67,7 +68,13 @@ export class HostBuffers {
   /** hot: bench/simulate. Negative amounts give back. */
   take(host: number, bytes: number): void {
     const inUse = this.#inUse[host]! + bytes;
-    invariant(inUse >= 0 && inUse <= this.#limits[host]!, "R13 a host's buffers are within their limit");
+    invariant(inUse >= 0, "R13 buffers are given back once");
+    invariant(bytes <= 0 || inUse <= this.#limits[host]!, "R13 a host's buffers are within their limit");
     this.#inUse[host] = inUse;
+  }
+
+  /** Held by a query that began before anybody counted; trivial ones may have passed every check (T-3). */
+  adopt(host: number, bytes: number): void {
+    this.#inUse[host] = this.#inUse[host]! + bytes;
   }
 }

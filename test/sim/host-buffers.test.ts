@@ -44,6 +44,14 @@ describe("R13 a host's buffers, as far as other queries move them", () => {
     expect(buffers.claimableOn(0, 6)).toBe(LIMIT - 3 * GiB);
   });
 
+  test("what ran before may hold too much; then nothing is free until it is gone", () => {
+    const buffers = new HostBuffers([10 * GiB]);
+    buffers.adopt(0, LIMIT + 5);
+    expect(buffers.freeOn(0)).toBe(0);
+    buffers.take(0, -6);
+    expect(buffers.freeOn(0)).toBe(1);
+  });
+
   test("over the limit, or below nothing, is a bug of ours", () => {
     const buffers = new HostBuffers([10 * GiB]);
     expect(() => buffers.take(0, LIMIT + 1)).toThrow("R13");

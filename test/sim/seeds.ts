@@ -9,4 +9,5 @@ export const SEEDS_THAT_FOUND_SOMETHING: readonly { readonly seed: number; reado
   { seed: 2229, what: "a coordinator that was cut off never noticed a dead executor" },
   { seed: 3805, what: "a coordinator that died twice was counted twice" },
   { seed: 6484, what: "a client that had gone gave up, in the past" },
+  { seed: 2790, what: "buffers were counted from a moment at which trivial queries already held too much" },
 ];
