@@ -60,11 +60,6 @@ export class EventQueue {
     return this.#size;
   }
 
-  /** Events ever scheduled: the step count of a run. */
-  get scheduled(): number {
-    return this.#scheduled;
-  }
-
   /** Time of the next event, Infinity when there is none. */
   get nextTime(): Micros {
     return this.#size === 0 ? Number.POSITIVE_INFINITY : this.#time[this.#heap[0]!]!;

@@ -142,10 +142,6 @@ export class RequestQueueTopic {
     this.#keepsLayers = true;
   }
 
-  get version(): number {
-    return this.#version;
-  }
-
   /** Something is not in the topic yet, or not collected. */
   get isMoving(): boolean {
     return this.#moving.length > 0 || this.#movingLayers.length > 0 || this.#sent.length > 0;
