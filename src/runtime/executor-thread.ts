@@ -16,6 +16,7 @@ import { EmulatedClock } from "./emulated-clock.ts";
 import { FragmentRun } from "./fragment-run.ts";
 import { openHostLedger } from "./host-ledger.ts";
 import { type FragmentThread, type HostOperators, type Instance, type ThreadHost, WorkPlaces } from "./instance.ts";
+import { OperatorChecks } from "./operator-checks.ts";
 import { OperatorFragment } from "./operator-fragment.ts";
 import type {
   FleetSettings,
@@ -146,11 +147,27 @@ export class ExecutorThread implements FragmentThread, ThreadControl {
         ledger: openHostLedger(shared.ledger, this.lockId),
         arena: new Arena(shared.arena, shared.pageSize),
         shared: new Map(),
-        operators: shared.operators === null ? null : operatorsOf(shared.operators, this.scratch, shared.address),
+        operators: shared.operators === null ? null : this.#operatorsOf(shared.operators, shared.address),
       };
       this.#hosts.set(number, host);
     }
     return host;
+  }
+
+  #operatorsOf(
+    { arena, allocator: state, scratchBooks, scratchLimit }: SharedOperators,
+    address: string,
+  ): HostOperators {
+    const directory = { path: hostDirectory(this.scratch, address), limit: scratchLimit, priority: 0 };
+    // One thread carries the host, so its buffers and files need no lock; after its death main starts them anew.
+    const allocator = new BufferAllocator(new Int32Array(state), arena.pool, NO_LOCK);
+    return {
+      arena,
+      allocator,
+      books: new ScratchBooks([directory], new Float64Array(scratchBooks), NO_LOCK),
+      places: new WorkPlaces(arena.threads),
+      checks: this.#settings.isChecked ? new OperatorChecks(allocator, arena.pool.minBufferBytes) : null,
+    };
   }
 
   // The control line
@@ -182,16 +199,4 @@ export class ExecutorThread implements FragmentThread, ThreadControl {
   stall(milliseconds: number): void {
     Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, milliseconds);
   }
-}
-
-function operatorsOf(shared: SharedOperators, scratch: string, address: string): HostOperators {
-  const { arena, allocator, scratchBooks, scratchLimit } = shared;
-  const directory = { path: hostDirectory(scratch, address), limit: scratchLimit, priority: 0 };
-  return {
-    arena,
-    // One thread carries the host, so its buffers and files need no lock; after its death main starts them anew.
-    allocator: new BufferAllocator(new Int32Array(allocator), arena.pool, NO_LOCK),
-    books: new ScratchBooks([directory], new Float64Array(scratchBooks), NO_LOCK),
-    places: new WorkPlaces(arena.threads),
-  };
 }

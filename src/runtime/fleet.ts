@@ -70,6 +70,8 @@ export interface FleetOptions {
   readonly queriesPerHost: number;
   /** Some query runs real operators: hosts have memory for them. A host can be too large for it. */
   readonly hasOperators: boolean;
+  /** Threads look at real operators' buffers, pages and files while they run. */
+  readonly check: boolean;
   /** Where the run's scratch directory is made; left out: under the system's temporary directory. */
   readonly scratchBase?: string;
 }
@@ -197,6 +199,7 @@ export class Fleet {
       clock: clock.settings,
       hosts: this.#hosts.map((h) => h.shared),
       scratch: this.scratch.directory,
+      isChecked: this.#options.check,
     };
     const numThreads = this.#threads.length;
     const pool = new Piscina({

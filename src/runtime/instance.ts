@@ -7,6 +7,7 @@ import type { Instant } from "../core/units.ts";
 import type { Arena } from "./arena.ts";
 import type { HostLedger } from "./host-ledger.ts";
 import type { QueryOnHost } from "./instance-trackers.ts";
+import type { OperatorChecks } from "./operator-checks.ts";
 import type { OperatorArena } from "./operators/operator-arena.ts";
 import type { FragmentError, FragmentOrder, Progress, QueryOrder } from "./protocol.ts";
 import type { ScratchBooks } from "./scratch/scratch-directories.ts";
@@ -46,6 +47,8 @@ export interface HostOperators {
   readonly allocator: BufferAllocator;
   readonly books: ScratchBooks;
   readonly places: WorkPlaces;
+  /** Null: nobody asked for them. */
+  readonly checks: OperatorChecks | null;
 }
 
 /** Work spaces of one host; who finds none waits until one is free, in the order of asking. */

@@ -71,7 +71,10 @@ export interface LiveOptions {
   readonly scratchBase?: string;
   /** Queries that one host can hold at a time. */
   readonly queriesPerHost?: number;
-  /** Look at one host's whole ledger after the other all the while (I1 to I6, I8, I9, I11, I12); false: only at the end. */
+  /**
+   * Look at one host's whole ledger after the other all the while (I1 to I6, I8, I9, I11, I12), and real operators'
+   * buffers, pages and files (I7 to I10, I12); false: only at the end.
+   */
   readonly check?: boolean;
 }
 
@@ -353,6 +356,7 @@ export class LiveRun {
         memoryScale: scale.memory,
         pools: MOST_POOLS,
         queriesPerHost: options.queriesPerHost ?? QUERIES_PER_HOST,
+        check: this.#isChecked,
         ...(options.scratchBase === undefined ? {} : { scratchBase: options.scratchBase }),
       },
       {
@@ -366,6 +370,10 @@ export class LiveRun {
   #progress(batch: readonly Progress[]): void {
     const now = this.now();
     for (const p of batch) {
+      if (p.kind === "broken") {
+        this.#booksBroke(p.text);
+        continue;
+      }
       const route = this.#routes.get(p.task);
       if (route === undefined) continue;
       if (p.kind === "finished") this.#routes.delete(p.task);
@@ -512,10 +520,7 @@ export class LiveRun {
     for (let host = 0; this.#state !== "over"; host = (host + 1) % this.backends.length) {
       const broken = checkLedger(await this.fleet.snapshot(host));
       this.#checks++;
-      if (broken.length > 0)
-        this.#broke(
-          new InvariantError(`${this.backends[host]!.address}: ${broken.join("\n")} (seed ${this.scenario.seed})`),
-        );
+      if (broken.length > 0) this.#booksBroke(`${this.backends[host]!.address}: ${broken.join("\n")}`);
       await new Promise((resolve) => setTimeout(resolve, CHECK_EVERY));
     }
   }
@@ -533,6 +538,10 @@ export class LiveRun {
     } catch (error) {
       this.#broke(error);
     }
+  }
+
+  #booksBroke(what: string): void {
+    this.#broke(new InvariantError(`${what} (seed ${this.scenario.seed})`));
   }
 
   #broke(error: unknown): void {

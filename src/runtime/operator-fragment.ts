@@ -10,6 +10,7 @@
 import { mkdirSync } from "node:fs";
 import type { OperatorSpec } from "../config/scenario.ts";
 import { invariant } from "../core/assert.ts";
+import type { ClientSnapshot } from "../core/memory/buffer-pool.ts";
 import { claim, giveBackClaim } from "../core/memory/initial-reservations.ts";
 import { F_RESERVATION, F_USED, get, type LedgerView, NONE } from "../core/memory/ledger-layout.ts";
 import type { Failure } from "../core/memory/page-store.ts";
@@ -96,6 +97,7 @@ export class OperatorFragment implements Instance {
 
   abandon(): void {
     this.#hasEnded = true;
+    this.#own.checks?.closed(this.order.task);
     this.#group?.close();
     if (this.#place !== NONE) this.#own.places.give(this.#place);
   }
@@ -140,8 +142,17 @@ export class OperatorFragment implements Instance {
       seed: this.#query.seed + this.order.host * 1000 + nodeId,
       nodeId,
       spillingForbidden: this.#spillingForbidden(),
+      ...(this.#own.checks !== null && { inspect: this.#inspect }),
     });
   }
+
+  readonly #inspect = (clients: () => readonly ClientSnapshot[]): void => {
+    const { scratchLimit } = this.#query;
+    const { task } = this.order;
+    const broken = this.#own.checks?.afterStep(task, { clients, group: this.#group, scratchLimit }) ?? [];
+    if (broken.length === 0) return;
+    this.#thread.tell({ kind: "broken", task, text: `${this.#host.address}: ${broken.join("\n")}` });
+  };
 
   #openClients(planned: readonly PlannedClient[], nodeId: number): LedgerClient[] | null {
     const { ledger, address } = this.#host;
@@ -160,6 +171,7 @@ export class OperatorFragment implements Instance {
 
   #operatorEnded(outcome: OperatorOutcome): void {
     this.#steps = null;
+    this.#own.checks?.closed(this.order.task);
     this.#tellProgress();
     if (outcome.kind !== "done") {
       this.#end(outcome.kind === "failed" ? outcome.failure : CANCELLED);

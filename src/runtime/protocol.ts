@@ -25,6 +25,8 @@ export interface FleetSettings {
   readonly hosts: readonly SharedHost[];
   /** This run's scratch directory. */
   readonly scratch: string;
+  /** Threads look at the books that only they know: real operators'. */
+  readonly isChecked: boolean;
 }
 
 /** A host's memory for real operators; only in runs that have some. */
@@ -116,7 +118,9 @@ export type Progress =
   | { readonly kind: "reserved"; readonly task: number; readonly reservation: Bytes; readonly used: Bytes }
   /** Written to scratch since the last one. */
   | { readonly kind: "spilled"; readonly task: number; readonly bytes: Bytes }
-  | ({ readonly kind: "finished"; readonly task: number } & FragmentEnd);
+  | ({ readonly kind: "finished"; readonly task: number } & FragmentEnd)
+  /** The host's books do not agree: a bug of ours, which ends the run. */
+  | { readonly kind: "broken"; readonly task: number; readonly text: string };
 
 export interface FragmentEnd {
   /** Of the instance; where it is the only one, the query's on the host. */

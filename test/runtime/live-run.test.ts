@@ -1,7 +1,9 @@
 /** The fleet on real threads: counts, one query's life, and the books. */
 import { join } from "node:path";
-import { describe, expect, test } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 import { readScenario } from "../../src/config/scenario-file.ts";
+import { BufferAllocator, NO_LOCK } from "../../src/core/memory/buffer-allocator.ts";
+import { KiB } from "../../src/core/units.ts";
 import { expectClean, leavesNothingBehind } from "./live-checks.ts";
 import { firstEvent, open, runOf, small, type Told } from "./live-fixture.ts";
 
@@ -159,6 +161,18 @@ describe("real operators", () => {
       expect(events.at(-1)).toMatchObject({ kind: "released", state: "finished" });
       expectClean(report);
     }
+  });
+
+  test("--check: a host whose buffers don't add up ends the run (I9)", async () => {
+    const format = vi.spyOn(BufferAllocator, "format");
+    const { run } = await open(real({ MEM_LIMIT: "200mb" }));
+    // Before the threads are there: a buffer on one of the hosts that no operator has.
+    const [words, pool] = format.mock.calls[1]!;
+    format.mockRestore();
+    new BufferAllocator(words, pool, NO_LOCK).allocate(64 * KiB, 99);
+    await expect(run.run()).rejects.toThrow(
+      /^exec-2:27000: I9 clients hold \d+ bytes of buffers, the pool counts \d+ in use \(seed \d+\)$/,
+    );
   });
 
   test("a host too large for real memory is a mistake of the scenario", async () => {

@@ -2,7 +2,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import type { OperatorSpec } from "../../src/config/scenario.ts";
 import { allocatorStateBytes, BufferAllocator, NO_LOCK } from "../../src/core/memory/buffer-allocator.ts";
 import { checkIdle, checkLedger } from "../../src/core/memory/ledger-checks.ts";
@@ -11,10 +11,12 @@ import { type Bytes, type Instant, KiB, MiB, type Millis } from "../../src/core/
 import { Arena } from "../../src/runtime/arena.ts";
 import { HostLedger } from "../../src/runtime/host-ledger.ts";
 import { type FragmentThread, type ThreadHost, WorkPlaces } from "../../src/runtime/instance.ts";
+import { OperatorChecks } from "../../src/runtime/operator-checks.ts";
 import { OperatorFragment } from "../../src/runtime/operator-fragment.ts";
 import { createArena } from "../../src/runtime/operators/operator-arena.ts";
 import { plannedClients } from "../../src/runtime/operators/run-operator.ts";
 import type { FragmentOrder, Progress, QueryOrder } from "../../src/runtime/protocol.ts";
+import { FileGroup } from "../../src/runtime/scratch/file-group.ts";
 import { ScratchBooks, scratchBookWords } from "../../src/runtime/scratch/scratch-directories.ts";
 import { hostDirectory } from "../../src/runtime/scratch-space.ts";
 
@@ -42,6 +44,7 @@ class TestThread implements FragmentThread {
   readonly told: Progress[] = [];
   readonly view: LedgerView;
   readonly host: ThreadHost;
+  readonly checks: OperatorChecks;
   denied = (): boolean => false;
   #turns: (() => void)[] = [];
   #tasks = 0;
@@ -55,6 +58,8 @@ class TestThread implements FragmentThread {
     const words = new Int32Array(allocatorStateBytes(arena.pool) / 4);
     BufferAllocator.format(words, arena.pool);
     const directory = { path: hostDirectory(scratch, HOST), limit: Number.POSITIVE_INFINITY, priority: 0 };
+    const allocator = new BufferAllocator(words, arena.pool, NO_LOCK);
+    this.checks = new OperatorChecks(allocator, arena.pool.minBufferBytes);
     this.host = {
       address: HOST,
       ledger: new HostLedger(this.view, ME),
@@ -62,9 +67,10 @@ class TestThread implements FragmentThread {
       shared: new Map(),
       operators: {
         arena,
-        allocator: new BufferAllocator(words, arena.pool, NO_LOCK),
+        allocator,
         books: new ScratchBooks([directory], new Float64Array(scratchBookWords(1, places)), NO_LOCK),
         places: new WorkPlaces(places),
+        checks: this.checks,
       },
     };
   }
@@ -138,7 +144,13 @@ class TestThread implements FragmentThread {
     return this.told.flatMap((p) => (p.kind === "finished" ? [p] : []));
   }
 
+  broken() {
+    return this.told.flatMap((p) => (p.kind === "broken" ? [p.text] : []));
+  }
+
   expectIdle(): void {
+    expect(this.broken()).toEqual([]);
+    expect(this.checks.look()).toEqual([]);
     expect(checkIdle(this.view)).toEqual([]);
     const books = this.host.operators!.allocator.snapshot();
     expect(books.buffers.filter((b) => b.place === "inUse")).toEqual([]);
@@ -244,5 +256,54 @@ describe("ends before the end", () => {
     t.turn();
     expect(t.ends()[0]?.error).toMatchObject({ code: 90 });
     t.expectIdle();
+  });
+});
+
+describe("I7 to I10, I12 between the steps of whatever runs on the host", () => {
+  /** Two that spill, in turn, and so far that both hold buffers and have files. */
+  const spilling = (): TestThread => {
+    const minimum = [SORT, GROUP].flatMap(plannedClients).reduce((sum, c) => sum + c.minReservation, 0);
+    const t = new TestThread(minimum + MiB);
+    t.start([SORT]);
+    t.start([GROUP]);
+    const spilled = (): Set<number> => new Set(t.told.flatMap((p) => (p.kind === "spilled" ? [p.task] : [])));
+    while (spilled().size < 2) t.turn(1);
+    return t;
+  };
+
+  test("hold; they are looked at all the while, and of both", () => {
+    const t = spilling();
+    const { looks } = t.checks;
+    expect(looks).toBeGreaterThan(0);
+    t.turn();
+    expect(t.checks.looks).toBeGreaterThan(looks);
+    expect(t.ends().map((e) => e.error)).toEqual([null, null]);
+    t.expectIdle();
+  });
+
+  test("a buffer that is nobody's is told, with host and rule", () => {
+    const t = spilling();
+    t.host.operators!.allocator.allocate(8 * KiB, 99);
+    t.turn();
+    expect(t.broken()[0]).toMatch(/^exec-1:27000: I9 clients hold \d+ bytes of buffers, the pool counts \d+ in use$/);
+  });
+
+  test("scratch that nobody is charged for is told", () => {
+    const t = spilling();
+    const { books } = t.host.operators!;
+    vi.spyOn(FileGroup.prototype, "snapshot").mockImplementation(() => ({ charged: 1, fileBytes: 0, recycled: 0 }));
+    expect(t.checks.look()).toContain("I12 the query is charged 1 bytes, its files have 0");
+    vi.restoreAllMocks();
+    t.turn();
+    expect(books.hostBytes()).toBe(0);
+    t.expectIdle();
+  });
+
+  test("who was abandoned is not asked any more", () => {
+    const t = new TestThread(64 * MiB);
+    const run = t.start([SORT]);
+    t.turn(1);
+    run.abandon();
+    expect(t.checks.look()).toEqual([expect.stringContaining("I9 clients hold 0 bytes")]);
   });
 });
