@@ -46,7 +46,7 @@ const LOW = 0.7;
 const FLOOR_MS = 30;
 const FLOOR_P95_MS = 60;
 
-/** Three hosts on two threads; each query is charged 200 MB and has a peak of 64 MB on both executors. */
+/** Two hosts on two threads; each query is charged 200 MB and has a peak of 64 MB on both executors. */
 function scenarioAt(load: number, realSeconds: number): Scenario {
   const perSecond = (load * PLACES) / HOLD_S;
   const seconds = Math.min(realSeconds * TIME_SCALE, MOST_QUERIES / perSecond);
@@ -64,7 +64,8 @@ function scenarioAt(load: number, realSeconds: number): Scenario {
       seed: Number(flags.seed),
       cluster: {
         executors: [{ count: 2, memory: "100gb", slots: 64 }],
-        coordinators: [{ count: 1, on: "dedicated", memory: "100gb" }],
+        // On an executor, so that a query is charged for two hosts and no third.
+        coordinators: [{ count: 1, on: "executor" }],
       },
       pools: "flags",
       flags: { ...limit, ...overload },
@@ -73,6 +74,8 @@ function scenarioAt(load: number, realSeconds: number): Scenario {
           user: "ana",
           estimate: "100mb",
           uses: { peak: "64mb", shape: "ramp" },
+          // What a host reserves for a query is its limit while it runs, and the pool hears of it through the topic.
+          ...(flags.limit === "memory" ? { options: { MEM_LIMIT: "100mb" } } : {}),
           duration: { exponential: { mean: `${HOLD_S}s` } },
         },
       },
@@ -117,13 +120,15 @@ const HEADS = [
   "apart",
   "waited",
   "lost",
+  "measured",
   "delays in",
   "apart",
 ];
 
 interface Level {
-  readonly cells: readonly string[];
   readonly holds: boolean;
+  /** The p95 wait keeps the closer bar too. */
+  readonly isClose: boolean;
 }
 
 async function level(load: number): Promise<Level> {
@@ -146,9 +151,10 @@ async function level(load: number): Promise<Level> {
     percent(mean, meanHolds),
     ms(m.p95Wait),
     ms(p.p95Wait),
-    percent(p95, p95Holds && p95 <= BAR),
+    percent(p95, p95Holds && (p95 <= BAR || isLow)),
     points(m.waited, p.waited),
     points(m.lost, p.lost),
+    pool.load === null ? "-" : pool.load.toFixed(2),
     ms(late.predicted.meanWait),
     `${apart(m.meanWait, late.predicted.meanWait).toFixed(2)} %`,
   ];
@@ -158,7 +164,7 @@ async function level(load: number): Promise<Level> {
       console.log(
         `      ${c.name.padEnd(16)} mean ${ms(c.recorded.mean)}, p50 ${ms(c.recorded.median)}, p99 ${ms(c.recorded.p99)} ms; ${c.meanWait === null ? "in the holds" : `mean wait with it ${ms(c.meanWait)}, explains ${c.explains === null ? "-" : `${Math.round(c.explains * 100)} %`}`}`,
       );
-  return { cells, holds: load > DECIDES || (meanHolds && p95Holds) };
+  return { holds: load > DECIDES || (meanHolds && p95Holds), isClose: p95Holds && (p95 <= BAR || isLow) };
 }
 
 const apart = (measured: number, predicted: number): number =>
@@ -189,6 +195,8 @@ async function main(): Promise<void> {
       ? `ok    every level up to ${DECIDES}: mean within ${BAR} %, p95 within ${BAR_P95} %`
       : `FAIL  ${missed.join(", ")}: mean over ${BAR} % or p95 over ${BAR_P95} %`,
   );
+  const wide = LOADS.filter((load, i) => load <= DECIDES && !levels[i]!.isClose);
+  console.log(`      p95 within ${BAR} % too: ${wide.length === 0 ? "yes" : `not at ${wide.join(", ")}`}`);
   if (missed.length > 0) process.exitCode = BELOW_A_BAR;
 }
 

@@ -173,7 +173,9 @@ export type RunEvent =
       /** The moment that the controller was told, where the call has one. */
       readonly now: Instant | null;
       readonly call: ControllerCall;
-    };
+    }
+  /** A process without a controller gave the statestore what has changed on its host. Live only. */
+  | { readonly kind: "topicPublished"; readonly at: Instant; readonly host: string };
 
 export type EventKind = RunEvent["kind"];
 export type EventOf<K extends EventKind> = Extract<RunEvent, { readonly kind: K }>;

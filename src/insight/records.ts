@@ -249,6 +249,7 @@ const FIELDS: Readonly<Record<EventKind, Fields>> = {
     ["coordinator", "text"],
     ["sequence", "number"],
   ],
+  topicPublished: [["host", "text"]],
   fault: [["what", "text"]],
   poolFiles: [
     ["level", "text"],

@@ -148,8 +148,11 @@ export class LiveStatestore {
   #exchange(s: Subscriber, now: Instant): void {
     const { coordinator, life } = s;
     if (s.isCutOff) this.#plan(s, (now + this.#spec.every) as Instant);
-    else if (coordinator === null) this.#answer(s, life, this.#report(s), now);
-    else {
+    else if (coordinator === null) {
+      const entries = this.#report(s);
+      if (entries.length > 0) this.#around.emit({ kind: "topicPublished", at: now, host: s.address });
+      this.#answer(s, life, entries, now);
+    } else {
       const update = this.#store.updateFor(s.address);
       const answered = (entries: readonly TopicEntry[], at: Instant): void => this.#answer(s, life, entries, at);
       this.#later(this.#spec.receiveLag, now, (at) => this.#ask(s, coordinator, update, at, answered));

@@ -8,7 +8,17 @@
  */
 import type { Micros } from "./event-queue.ts";
 
-export class ExchangeGrid {
+/** When each subscriber's exchanges start. */
+export interface ExchangeTimes {
+  /** From one to the next, where nothing else is known. */
+  readonly period: Micros;
+  /** Start of the subscriber's first exchange at or after `t`. */
+  atOrAfter(subscriber: number, t: Micros): Micros;
+  /** Start of its last exchange before or at `t`; negative: none since the run began. */
+  atOrBefore(subscriber: number, t: Micros): Micros;
+}
+
+export class ExchangeGrid implements ExchangeTimes {
   readonly period: Micros;
   readonly #phases: Float64Array;
 
@@ -28,4 +38,55 @@ export class ExchangeGrid {
     const phase = this.#phases[subscriber]!;
     return phase + Math.floor((t - phase) / this.period) * this.period;
   }
+}
+
+/**
+ * The exchanges that a measured run had, in place of an even grid: a live statestore's rounds are as late as its
+ * timers, and where they stand to each other decides which round sees a release. Before the first and after the last
+ * one that was measured they go on evenly; whoever was never heard of keeps the grid.
+ */
+export class MeasuredExchanges implements ExchangeTimes {
+  readonly period: Micros;
+  readonly #grid: ExchangeGrid;
+  readonly #starts: readonly (Float64Array | null)[];
+
+  /** `starts` by subscriber, in order of time; null or empty: not measured. */
+  constructor(period: Micros, starts: readonly (Float64Array | null)[]) {
+    this.period = period;
+    this.#grid = new ExchangeGrid(period, starts.length);
+    this.#starts = starts.map((s) => (s === null || s.length === 0 ? null : s));
+  }
+
+  atOrAfter(subscriber: number, t: Micros): Micros {
+    const starts = this.#starts[subscriber] ?? null;
+    if (starts === null) return this.#grid.atOrAfter(subscriber, t);
+    const first = starts[0]!;
+    const last = starts[starts.length - 1]!;
+    if (t > last) return last + Math.ceil((t - last) / this.period) * this.period;
+    if (t <= first) return first - Math.floor((first - t) / this.period) * this.period;
+    return starts[countBelow(starts, t)]!;
+  }
+
+  atOrBefore(subscriber: number, t: Micros): Micros {
+    const starts = this.#starts[subscriber] ?? null;
+    if (starts === null) return this.#grid.atOrBefore(subscriber, t);
+    const first = starts[0]!;
+    const last = starts[starts.length - 1]!;
+    if (t >= last) return last + Math.floor((t - last) / this.period) * this.period;
+    if (t < first) return first - Math.ceil((first - t) / this.period) * this.period;
+    const next = countBelow(starts, t);
+    return starts[next] === t ? t : starts[next - 1]!;
+  }
+}
+
+/** How many are less than `t`. */
+function countBelow(sorted: Float64Array, t: number): number {
+  let low = 0;
+  let high = sorted.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (sorted[middle]! < t) low = middle + 1;
+    else high = middle;
+  }
+  return low;
 }

@@ -13,7 +13,7 @@ import { NOTHING_NEW, type TopicUpdate } from "../core/statestore/topic.ts";
 import type { Bytes } from "../core/units.ts";
 import type { Cluster } from "./cluster.ts";
 import { type EventQueue, type Micros, NO_EVENT, toInstant } from "./event-queue.ts";
-import type { ExchangeGrid } from "./exchange-grid.ts";
+import type { ExchangeTimes } from "./exchange-grid.ts";
 import type { RequestQueueTopic } from "./request-queue-topic.ts";
 import type { Seat } from "./seat.ts";
 import type { Names, Teller } from "./teller.ts";
@@ -31,7 +31,7 @@ export interface ExchangesOptions {
   readonly eventKind: number;
   readonly seats: readonly Seat[];
   readonly topic: RequestQueueTopic;
-  readonly grid: ExchangeGrid;
+  readonly grid: ExchangeTimes;
   readonly receiveLag: Micros;
   readonly staleAfter: Micros;
   readonly cluster: Cluster;

@@ -20,7 +20,7 @@ import {
 import { TopicStore } from "../core/statestore/topic-store.ts";
 import type { Bytes } from "../core/units.ts";
 import type { Micros } from "./event-queue.ts";
-import type { ExchangeGrid } from "./exchange-grid.ts";
+import type { ExchangeTimes } from "./exchange-grid.ts";
 import type { Placement } from "./placement.ts";
 import { ReservationLayer } from "./reservation-layer.ts";
 
@@ -97,7 +97,7 @@ interface Sent {
 }
 
 export class RequestQueueTopic {
-  readonly #grid: ExchangeGrid;
+  readonly #grid: ExchangeTimes;
   readonly #receiveLag: Micros;
   readonly #publishLag: Micros;
   readonly #addresses: readonly string[];
@@ -120,7 +120,7 @@ export class RequestQueueTopic {
   #keepsLayers = false;
   #movingLayers: MovingLayer[] = [];
 
-  constructor(grid: ExchangeGrid, lags: { publish: Micros; receive: Micros }, addresses: readonly string[]) {
+  constructor(grid: ExchangeTimes, lags: { publish: Micros; receive: Micros }, addresses: readonly string[]) {
     this.#grid = grid;
     this.#publishLag = lags.publish;
     this.#receiveLag = lags.receive;

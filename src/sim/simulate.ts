@@ -48,6 +48,8 @@ export interface SimulationInput {
   readonly discipline?: QueueDiscipline;
   /** What queries took where they were measured; the nominal model when left out. */
   readonly measured?: MeasuredWorkOf;
+  /** When each subscriber's exchanges with the statestore started, by address; an even grid when left out. */
+  readonly exchangeStarts?: ReadonlyMap<string, Float64Array>;
   /** After every event and submission: checkers look at the whole state. */
   readonly inspect?: (simulation: Simulation) => void;
 }

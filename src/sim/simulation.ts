@@ -23,7 +23,7 @@ import { xoshiroFor } from "../core/random.ts";
 import type { Ending, Workload } from "../workload/workload.ts";
 import { Cluster } from "./cluster.ts";
 import { EventQueue, type Micros, NO_EVENT, toInstant, toMicros } from "./event-queue.ts";
-import { ExchangeGrid } from "./exchange-grid.ts";
+import { ExchangeGrid, MeasuredExchanges } from "./exchange-grid.ts";
 import { Exchanges } from "./exchanges.ts";
 import { Executors } from "./executors.ts";
 import { Faults } from "./faults.ts";
@@ -143,7 +143,15 @@ export class Simulation {
     const { statestore } = scenario.cluster;
     const lags = { publish: toMicros(statestore.publishLag), receive: toMicros(statestore.receiveLag) };
     const period = toMicros(statestore.every) + lags.publish + lags.receive;
-    const grid = new ExchangeGrid(period, addresses.length + (this.#isGlobal ? 1 : 0));
+    const subscribers = this.#isGlobal ? [...addresses, ADMISSIOND] : addresses;
+    const measured = input.exchangeStarts;
+    const grid =
+      measured === undefined
+        ? new ExchangeGrid(period, subscribers.length)
+        : new MeasuredExchanges(
+            period,
+            subscribers.map((s) => measured.get(s) ?? null),
+          );
     this.topic = new RequestQueueTopic(grid, lags, addresses);
     this.executors = new Executors({
       classes: scenario.queries,

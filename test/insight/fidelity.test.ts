@@ -195,7 +195,7 @@ describe("insight 7.5 delays that were recorded, put in", () => {
   };
 
   test("everybody submitted 10 ms late waits 10 ms longer, counted from what was intended", () => {
-    const told = predict(late, settingOf(scenario), { submitLag: true, wakeUp: false, exchangePeriod: null });
+    const told = predict(late, settingOf(scenario), { submitLag: true, wakeUp: false, exchanges: false });
     told.queries.forEach((q, i) => {
       expect(q.decidedAt - run.queries[i]!.decidedAt).toBeCloseTo(10, 6);
     });
@@ -203,10 +203,28 @@ describe("insight 7.5 delays that were recorded, put in", () => {
 
   test("a wake-up of 10 ms after each release makes those that waited wait longer, and only them", () => {
     const slow = { ...run, queries: run.queries.map((q) => ({ ...q, wakeUp: q.releasedAt > 0 ? 10 : 0 })) };
-    const told = predict(slow, settingOf(scenario), { submitLag: false, wakeUp: true, exchangePeriod: null });
+    const told = predict(slow, settingOf(scenario), { submitLag: false, wakeUp: true, exchanges: false });
     const more = told.queries.map((q, i) => q.decidedAt - run.queries[i]!.decidedAt);
     expect(Math.min(...more)).toBeGreaterThanOrEqual(-1e-6);
     expect(more.filter((_, i) => run.queries[i]!.wasQueued).every((m) => m >= 10 - 1e-6)).toBe(true);
+  });
+
+  test("topic rounds of another phase let the pool's memory be seen at other moments, and only then", () => {
+    const byMemory = scenarioOf({
+      flags: { default_pool_mem_limit: "9gb" },
+      queries: { q: { ...BASE.queries.q, options: { MEM_LIMIT: "1gb" } } },
+    });
+    const seen = measured(byMemory, eventsOf(byMemory));
+    const told = (phase: number) => {
+      const times = Array.from({ length: 3000 }, (_, i) => phase + 100 * i);
+      const run = { ...seen, applied: new Map([[seen.queries[0]!.coordinator, times]]) };
+      return predict(run, settingOf(byMemory), { submitLag: false, wakeUp: false, exchanges: true });
+    };
+    const waited = told(7).queries.filter((q) => q.wasQueued && q.decision === "admitted");
+    expect(waited.length).toBeGreaterThan(5);
+    // Let in by an exchange, whose phase is 7 ms, or by a release or a time that needs none.
+    expect(waited.filter((q) => Math.round(q.decidedAt * 1000) % 100_000 === 7000).length).toBeGreaterThan(5);
+    expect(told(0).queries.some((q) => Math.round(q.decidedAt * 1000) % 100_000 === 7000)).toBe(false);
   });
 
   test("a difference that is all submit lag is explained by it, whole", () => {
@@ -255,6 +273,6 @@ describe("insight 7 a live run", () => {
     for (const side of [pools[0]!.measured, pools[0]!.predicted])
       expect(side).toMatchObject({ admitted: 6, waited: 0.5, rejected: 0.25, timedOut: 0 });
     const recorded = causes.causes.filter((c) => c.recorded !== null).map((c) => c.name);
-    expect(recorded).toEqual(expect.arrayContaining(["submit lag", "start-up", "release lag", "age of the view"]));
+    expect(recorded).toEqual(expect.arrayContaining(["submit lag", "start-up", "release lag", "topic rounds"]));
   });
 });

@@ -40,7 +40,6 @@ export function causesOf(
   const { queries } = measured;
   const admitted = queries.filter((q) => q.decision === "admitted");
   const intervals = isLive ? intervalsOf(measured) : [];
-  const period = intervals.length === 0 ? null : mean(intervals);
   const lags = queries.map((q) => q.submitted - q.intended);
   const wakeUps = admitted.filter((q) => q.wakeUp > 0).map((q) => q.wakeUp);
   const switched = (name: string, recorded: readonly number[], delays: Partial<MeasuredDelays>): Cause =>
@@ -51,7 +50,7 @@ export function causesOf(
     meanWait: null,
     explains: null,
   });
-  const all = predict(measured, setting, { submitLag: true, wakeUp: true, exchangePeriod: period });
+  const all = predict(measured, setting, { submitLag: true, wakeUp: true, exchanges: isLive });
   return {
     measuredMeanWait: before.measured,
     predictedMeanWait: before.predicted,
@@ -60,7 +59,7 @@ export function causesOf(
       switched("wake-up", wakeUps, { wakeUp: true }),
       told("start-up", spans(admitted.map((q) => q.startedAt - q.decidedAt))),
       told("release lag", spans(admitted.map((q) => q.releasedAt - q.workedUntil))),
-      switched("age of the view", intervals, { exchangePeriod: period }),
+      switched("topic rounds", intervals, { exchanges: isLive }),
     ],
     together: causeOf("together", [], meanWait(all), before),
     predicted: all,

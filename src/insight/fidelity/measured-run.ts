@@ -54,6 +54,8 @@ export interface MeasuredRun {
   readonly queries: readonly MeasuredQuery[];
   /** Per controller, when it applied each exchange with the statestore. */
   readonly applied: ReadonlyMap<string, readonly number[]>;
+  /** Per host without a controller, when it had something to give the statestore. */
+  readonly published: ReadonlyMap<string, readonly number[]>;
   readonly until: number;
 }
 
@@ -61,6 +63,7 @@ export class MeasuredRunFold {
   readonly #queries = new Map<string, MeasuredQuery>();
   readonly #shapes = new Map<string, RequestShape>();
   readonly #applied = new Map<string, number[]>();
+  readonly #published = new Map<string, number[]>();
   readonly #queued = new Map<string, number>();
   /** Queries whose release somebody waited for, until their controller looks. */
   readonly #toWake = new Map<string, MeasuredQuery[]>();
@@ -77,6 +80,7 @@ export class MeasuredRunFold {
     if (event.kind === "submitted") this.#submitted(event);
     else if (event.kind === "controllerCall") this.#called(event.controller, event.call, event.now ?? event.at);
     else if (event.kind === "topicApplied") listIn(this.#applied, event.coordinator).push(event.at);
+    else if (event.kind === "topicPublished") listIn(this.#published, event.host).push(event.at);
     else if ("query" in event) {
       const q = this.#queries.get(event.query);
       if (q !== undefined) this.#ofQuery(q, event);
@@ -85,7 +89,7 @@ export class MeasuredRunFold {
 
   finish(): MeasuredRun {
     const queries = [...this.#queries.values()].sort((x, y) => x.intended - y.intended);
-    return { queries, applied: this.#applied, until: this.#until };
+    return { queries, applied: this.#applied, published: this.#published, until: this.#until };
   }
 
   #submitted(e: EventOf<"submitted">): void {

@@ -32,11 +32,11 @@ export interface MeasuredDelays {
   readonly submitLag: boolean;
   /** A place is free only when the controller looked, not when it was given back. */
   readonly wakeUp: boolean;
-  /** From one exchange with the statestore to the next, both lags included; null: as the scenario says. */
-  readonly exchangePeriod: number | null;
+  /** Exchanges with the statestore start when they did, not on an even grid. */
+  readonly exchanges: boolean;
 }
 
-export const NO_DELAYS: MeasuredDelays = { submitLag: false, wakeUp: false, exchangePeriod: null };
+export const NO_DELAYS: MeasuredDelays = { submitLag: false, wakeUp: false, exchanges: false };
 
 /** Faults that are in the measured holds, outcomes or requests already. */
 const ALREADY_MEASURED: readonly Fault["kind"][] = ["statisticsDropped", "refusals", "workerKilled"];
@@ -50,7 +50,7 @@ export function predict(
   delays: MeasuredDelays = NO_DELAYS,
   listen: (event: RunEvent) => void = () => undefined,
 ): MeasuredRun {
-  const scenario = scenarioFor(run, setting.scenario, delays);
+  const scenario = scenarioFor(run, setting.scenario);
   const arrivals = delays.submitLag ? [...run.queries].sort((x, y) => x.submitted - y.submitted) : run.queries;
   const works = worksOf(arrivals, delays.wakeUp, scenario.cluster.admission === "admissiond");
   const requests = requestsOf(arrivals, scenario, delays.submitLag);
@@ -63,6 +63,7 @@ export function predict(
     flags,
     pools,
     ...(changedPools === undefined ? {} : { changedPools }),
+    ...(delays.exchanges ? { exchangeStarts: exchangeStartsOf(run, scenario) } : {}),
     measured: (submission) => works[submission.sequence]!,
     emit: (event) => {
       fold.add(event);
@@ -82,18 +83,42 @@ function inOrderOf(run: MeasuredRun, arrivals: readonly MeasuredQuery[], found: 
 }
 
 /** Cores are not shared again: what sharing did is in the holds. */
-function scenarioFor(run: MeasuredRun, scenario: Scenario, delays: MeasuredDelays): Scenario {
-  const { statestore } = scenario.cluster;
-  const { exchangePeriod } = delays;
-  const every =
-    exchangePeriod === null ? statestore.every : exchangePeriod - statestore.publishLag - statestore.receiveLag;
+function scenarioFor(run: MeasuredRun, scenario: Scenario): Scenario {
   return {
     ...scenario,
     queries: withUnknownClasses(run, scenario.queries),
-    cluster: { ...scenario.cluster, statestore: { ...statestore, every: Math.max(1, every) as Millis } },
     model: { ...scenario.model, cores: null },
     faults: scenario.faults.filter((f) => !ALREADY_MEASURED.includes(f.kind)),
   };
+}
+
+/**
+ * Controllers tell of each exchange, other hosts only of those that brought something: between two of these as many
+ * others stood as there was time for.
+ */
+function exchangeStartsOf({ applied, published }: MeasuredRun, { cluster }: Scenario): Map<string, Float64Array> {
+  const { every, publishLag, receiveLag } = cluster.statestore;
+  const period = meanPeriod(applied) ?? every + publishLag + receiveLag;
+  const starts = new Map<string, Float64Array>();
+  for (const [address, times] of [...applied, ...published]) {
+    const filled = withinGaps(times, period).map((at) => Math.max(0, toMicros(at - receiveLag)));
+    starts.set(address, Float64Array.from(filled));
+  }
+  return starts;
+}
+
+/** The first view of a run is none of its round. */
+function meanPeriod(applied: MeasuredRun["applied"]): number | null {
+  const spans = [...applied.values()].filter((t) => t.length > 2).map((t) => (t.at(-1)! - t[1]!) / (t.length - 2));
+  return spans.length === 0 ? null : spans.reduce((a, b) => a + b, 0) / spans.length;
+}
+
+function withinGaps(times: readonly number[], period: number): number[] {
+  return times.flatMap((at, i) => {
+    const next = times[i + 1];
+    const rounds = next === undefined ? 1 : Math.max(1, Math.round((next - at) / period));
+    return Array.from({ length: rounds }, (_, k) => (next === undefined ? at : at + ((next - at) * k) / rounds));
+  });
 }
 
 /** Classes of a replayed log stand in no scenario; all that counts of them was measured. */
