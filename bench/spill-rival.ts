@@ -15,6 +15,7 @@ import { MiB } from "../src/core/units.ts";
 import { kernelsOver } from "../src/runtime/operators/kernels/kernels.ts";
 import { createArena, privateAllocator, WORKSPACE_BYTES } from "../src/runtime/operators/operator-arena.ts";
 import { Workspace } from "../src/runtime/operators/operator-context.ts";
+import { MAX_PARTITION_DEPTH } from "../src/runtime/operators/partitions.ts";
 import { RowSource } from "../src/runtime/operators/row-source.ts";
 import { keysOf, type SpillTask } from "./spill-task.ts";
 
@@ -90,6 +91,8 @@ function* batches(spec: RowsSpec, seed: number): Generator<BigInt64Array> {
       pool,
       pageBytes: MiB,
       maxPageBytes: MiB,
+      maxRowSize: MiB,
+      partitionDepth: MAX_PARTITION_DEPTH,
       batchRows: CHUNK,
       nodeId: 0,
       spillingForbidden: null,

@@ -29,15 +29,7 @@ import {
   PAGE_BYTES,
   SCRATCH_BYTES,
 } from "../core/memory/ledger-layout.ts";
-import {
-  INCREASE_FAILED,
-  memLimitExceededText,
-  NO_SCRATCH_LIMIT,
-  readTruncatedText,
-  readVerifyText,
-  scratchFailedText,
-  scratchLimitText,
-} from "../core/memory/refusal-text.ts";
+import { INCREASE_FAILED, memLimitExceededText, NO_SCRATCH_LIMIT } from "../core/memory/refusal-text.ts";
 import {
   allocateFrom,
   decreaseReservation,
@@ -52,7 +44,13 @@ import { closeWithAll } from "./host-ledger.ts";
 import type { FragmentThread, Instance, SharedQuery, ThreadHost } from "./instance.ts";
 import { ledgerFull, openQueryOnHost } from "./instance-trackers.ts";
 import { CANCELLED_CODE, type FragmentError, type FragmentOrder, type QueryOrder } from "./protocol.ts";
-import { ScratchFile } from "./scratch-space.ts";
+import {
+  readTruncated,
+  readVerifyFailed,
+  scratchAllocationFailed,
+  scratchLimitExceeded,
+} from "./scratch/scratch-failures.ts";
+import { hostDirectory, ScratchFile } from "./scratch-space.ts";
 
 /** Steps along the profile, the peak's own in addition. */
 const STEPS = 8;
@@ -230,8 +228,8 @@ export class FragmentRun implements Instance {
   #spill(bytes: number): FragmentError | null {
     const { ledger, arena, address } = this.#host;
     const refused = ledger.run(takeScratchFor, this.#client, bytes);
-    if (refused === "queryLimit") return { code: 90, text: scratchLimitText(this.query.scratchLimit, address) };
-    if (refused === "hostFull") return this.#scratchFailed("The following directories were at capacity");
+    if (refused === "queryLimit") return scratchLimitExceeded(this.query.scratchLimit, address);
+    if (refused === "hostFull") return this.#scratchFailed([this.#directory], []);
     const count = this.#pagesOver(bytes);
     const pages = new Int32Array(count);
     ledger.run(newestPages, this.#client, pages);
@@ -246,10 +244,7 @@ export class FragmentRun implements Instance {
     try {
       at = this.#openFile().write(arena.views(pages));
     } catch (error) {
-      return {
-        code: 101,
-        text: ledger.run(scratchTextFor, this.#client, this.#thread.scratch, address, String(error)),
-      };
+      return this.#scratchFailed([], [String(error)]);
     }
     this.#blocks.push({ at, bytes, pages: numbers });
     ledger.run(letGo, this.#client, count, bytes);
@@ -264,9 +259,14 @@ export class FragmentRun implements Instance {
     return this.#file;
   }
 
-  #scratchFailed(why: string): FragmentError {
-    const { ledger, address } = this.#host;
-    return { code: 101, text: ledger.run(scratchTextFor, this.#client, this.#thread.scratch, address, why) };
+  #scratchFailed(atCapacity: readonly string[], earlier: readonly string[]): FragmentError {
+    const { ledger, address: backend } = this.#host;
+    const bytes = ledger.run(scratchBytes, this.#client);
+    return scratchAllocationFailed({ directories: [this.#directory], backend, ...bytes, atCapacity, earlier });
+  }
+
+  get #directory(): string {
+    return hostDirectory(this.#thread.scratch, this.#host.address);
   }
 
   /** The output is read: what is in memory goes first, then block after block comes back, is checked and dropped. */
@@ -305,12 +305,14 @@ export class FragmentRun implements Instance {
       const offset = block.at + done * pageSize;
       const beside = room > 0 ? null : new Uint8Array(pageSize);
       const views = beside === null ? arena.views(pages) : [beside];
-      if (!file.read(views, offset)) return { code: 102, text: readTruncatedText(file.path) };
       const count = Math.max(1, room);
+      const place = { file: file.path, backend: address };
+      const read = file.read(views, offset);
+      if (read < count * pageSize) return readTruncated({ ...place, bytes: count * pageSize, offset }, read);
       for (let i = 0; i < count; i++) {
         const stamp = this.#stampOf(block.pages[done + i]!);
         const same = beside === null ? arena.holds(pages[i]!, stamp) : arena.matches(beside, stamp);
-        if (!same) return { code: 118, text: readVerifyText(file.path, offset + i * pageSize, address) };
+        if (!same) return readVerifyFailed({ ...place, bytes: pageSize, offset: offset + i * pageSize });
       }
       ledger.run(letGo, this.#client, room, got);
       done += count;
@@ -463,5 +465,7 @@ const pageCountOf = (v: LedgerView, client: number): number => get(v, client, F_
 const takeScratchFor = (v: LedgerView, client: number, bytes: number): ScratchAnswer =>
   takeScratch(v, queryOf(v, client), bytes);
 
-const scratchTextFor = (v: LedgerView, client: number, dirs: string, address: string, why: string): string =>
-  scratchFailedText(dirs, address, v.f64[SCRATCH_BYTES]!, get(v, queryOf(v, client), F_SCRATCH), why);
+const scratchBytes = (v: LedgerView, client: number): { hostBytes: number; queryBytes: number } => ({
+  hostBytes: v.f64[SCRATCH_BYTES]!,
+  queryBytes: get(v, queryOf(v, client), F_SCRATCH),
+});

@@ -107,17 +107,17 @@ export class ScratchFile {
     return at;
   }
 
-  /** Fills the views from `at` on; false when the file is too short (S11). */
-  read(views: readonly Uint8Array[], at: number): boolean {
+  /** Fills the views from `at` on; gives the bytes that it got, fewer when the file is too short (S11). */
+  read(views: readonly Uint8Array[], at: number): number {
     let left = views as Uint8Array[];
     let from = at;
     while (left.length > 0) {
       const read = readvSync(this.#fd, left, from);
-      if (read === 0) return false;
+      if (read === 0) break;
       from += read;
       left = without(left, read);
     }
-    return true;
+    return from - at;
   }
 
   /** Closed, but left where it is. */

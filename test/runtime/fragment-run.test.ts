@@ -2,7 +2,7 @@
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { checkIdle, checkLedger } from "../../src/core/memory/ledger-checks.ts";
 import {
   createLedger,
@@ -22,6 +22,7 @@ import { FragmentRun } from "../../src/runtime/fragment-run.ts";
 import { giveBackOf, HostLedger } from "../../src/runtime/host-ledger.ts";
 import type { FragmentThread, ThreadHost } from "../../src/runtime/instance.ts";
 import type { FragmentOrder, Progress, QueryOrder } from "../../src/runtime/protocol.ts";
+import { hostDirectory, ScratchFile } from "../../src/runtime/scratch-space.ts";
 
 const PAGE = 4096;
 const ME = 7;
@@ -244,9 +245,26 @@ describe("O3 a refused reservation is the trigger to spill", () => {
     content[5000]! ^= 1;
     writeFileSync(file, content);
     t.moveTo(800);
-    expect(t.end()).toMatchObject({ error: { code: 118 } });
+    expect(t.end()?.error?.code).toBe(118);
+    expect(t.end()?.error?.text).toBe(
+      `Error reading 4096 bytes from scratch file '${file}' on backend exec-1:27000 at offset 4096: verification of read data failed.`,
+    );
     expect(checkIdle(t.view)).toEqual([]);
   });
+});
+
+test("S11 a read that comes to the file's end too soon ends the query with code 102", () => {
+  const t = new TestThread(3 * MiB);
+  t.run();
+  t.moveTo(799);
+  const read = vi.spyOn(ScratchFile.prototype, "read").mockReturnValueOnce(100);
+  t.moveTo(800);
+  read.mockRestore();
+  expect(t.end()?.error?.code).toBe(102);
+  expect(t.end()?.error?.text).toMatch(
+    /^Error reading \d+ bytes from scratch file '.+\.scratch' on backend exec-1:27000 at offset \d+: could only read 100 bytes$/,
+  );
+  expect(checkIdle(t.view)).toEqual([]);
 });
 
 describe("what can't go on fails with the product's text", () => {
@@ -255,7 +273,7 @@ describe("what can't go on fails with the product's text", () => {
     t.run({ minReservation: (MiB + 1) as Bytes });
     expect(t.end()?.error?.code).toBe(106);
     expect(t.end()?.error?.text).toMatch(
-      /^Failed to get minimum memory reservation of 1\.00 MB on daemon exec-1:27000 for query .* due to following error: Failed to increase reservation by 1\.00 MB .*Memory is likely oversubscribed\./s,
+      /^Failed to get minimum memory reservation of 1\.00 MB on daemon exec-1:27000 for query .* due to following error: Failed to increase reservation by 1\.00 MB .*Memory is likely oversubscribed\. Reducing query concurrency or configuring admission control may help avoid this error\.$/s,
     );
     expect(checkIdle(t.view)).toEqual([]);
   });
@@ -280,7 +298,10 @@ describe("what can't go on fails with the product's text", () => {
     const t = new TestThread(3 * MiB);
     t.run({}, { scratchLimit: MiB });
     t.moveTo(800);
-    expect(t.end()?.error).toMatchObject({ code: 90 });
+    expect(t.end()?.error).toEqual({
+      code: 90,
+      text: "Scratch space limit of 1048576 bytes exceeded for query while spilling data to disk on backend exec-1:27000.",
+    });
     expect(t.files()).toEqual([]);
     expect(checkIdle(t.view)).toEqual([]);
   });
@@ -292,7 +313,10 @@ describe("S5 the host's scratch space is full", () => {
     t.run();
     t.moveTo(800);
     expect(t.end()?.error).toMatchObject({ code: 101 });
-    expect(t.end()?.error?.text).toContain("Could not create files in any configured scratch directories");
+    const directory = hostDirectory(scratch, "exec-1:27000");
+    expect(t.end()?.error?.text).toBe(
+      `Could not create files in any configured scratch directories (--scratch_dirs=${directory}) on backend 'exec-1:27000'. 1.88 MB of scratch is currently in use by this Impala Daemon (1.88 MB by this query). See logs for previous errors that may have prevented creating or writing scratch files. The following directories were at capacity: ${directory}`,
+    );
     expect(checkIdle(t.view)).toEqual([]);
   });
 });

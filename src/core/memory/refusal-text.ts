@@ -90,24 +90,6 @@ export const minimumUnavailableText = (min: number, backend: string, query: stri
 export const NO_SCRATCH_LIMIT = "Could not free memory by spilling to disk: scratch_limit is 0";
 export const SPILLING_DISABLED =
   "Could not free memory by spilling to disk: spilling was disabled by planner. Re-enable spilling by setting the query option DISABLE_UNSAFE_SPILLS=false";
-/** S5 (2). */
-export const scratchLimitText = (limit: number, backend: string): string =>
-  `Scratch space limit of ${limit} bytes exceeded for query while spilling data to disk on backend ${backend}.`;
-
-/** S5 (5), code 101: no directory took it, for these reasons. */
-export const scratchFailedText = (
-  dirs: string,
-  backend: string,
-  onHost: number,
-  ofQuery: number,
-  why: string,
-): string =>
-  `Could not create files in any configured scratch directories (--scratch_dirs=${dirs}) on backend '${backend}'. ${prettyBytes(onHost)} of scratch is currently in use by this Impala Daemon (${prettyBytes(ofQuery)} by this query). See logs for previous errors that may have prevented creating or writing scratch files.\n${why}`;
-/** S11, codes 102 and 118. */
-export const readTruncatedText = (path: string): string =>
-  `Error reading ${path}: the file is shorter than what was written to it`;
-export const readVerifyText = (path: string, offset: number, backend: string): string =>
-  `Error reading from scratch file ${path} at offset ${offset} on backend ${backend}: verification of the data read back failed`;
 
 /** The MemTracker's name as it is printed. */
 export function labelOf(v: LedgerView, t: number): string {

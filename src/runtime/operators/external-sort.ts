@@ -15,13 +15,11 @@ import { fail, invariant } from "../../core/assert.ts";
 import type { Page } from "../../core/memory/buffer-pool.ts";
 import { OperatorFailure } from "../../core/memory/operator-failure.ts";
 import { unusedOf } from "../../core/memory/reservation-client.ts";
-import { prettyBytes } from "../../core/pretty.ts";
 import type { ChecksumSink } from "./checksum-sink.ts";
-import { granted, type OperatorContext, startSpilling, u32At } from "./operator-context.ts";
-import { type Batch, type RowShape, type RowSource, VARIABLE_HEADER } from "./row-source.ts";
+import { granted, type OperatorContext, rowTooLong, startSpilling, u32At } from "./operator-context.ts";
+import type { Batch, RowShape, RowSource } from "./row-source.ts";
 import { SetAside } from "./row-stream.ts";
 
-const MAX_ROW_SIZE = 104;
 const TUPLE_BYTES = 32;
 const SOURCE_BYTES = 32;
 /** Runs of one merge, at most. */
@@ -132,7 +130,7 @@ export class ExternalSort {
 
   /** The minimum reservation is the client's before this starts. */
   *run(source: RowSource): Generator<void> {
-    if (this.#shape.stride > this.#ctx.pageBytes) throw new OperatorFailure(this.#rowTooLong(this.#shape.stride));
+    if (this.#shape.stride > this.#ctx.pageBytes) throw new OperatorFailure(rowTooLong(this.#ctx, this.#shape.stride));
     if (this.#variable) this.#setAside.put(this.#ctx.pageBytes);
     this.#beginRun();
     for (let batch = source.next(); batch !== null; batch = source.next()) {
@@ -196,7 +194,8 @@ export class ExternalSort {
       i = next;
       if (i === batch.rows) return;
       const length = u32At(this.#ctx.workspace.bytes, this.#words[(this.#rows >>> 2) + i]! + 16);
-      if (length > pageBytes) throw new OperatorFailure(this.#rowTooLong(length));
+      // What is told is the length of the variable part alone.
+      if (length > pageBytes) throw new OperatorFailure(rowTooLong(this.#ctx, length));
       const [at, outEnd] = this.#cursor(this.#outCursor);
       const hasPage = at + TUPLE_BYTES > outEnd ? this.#tryRowPage() : this.#tryDataPage();
       if (!hasPage) this.#spillRun();
@@ -523,16 +522,5 @@ export class ExternalSort {
   }
   get #words(): Uint32Array {
     return this.#ctx.workspace.words;
-  }
-
-  /** O33. */
-  #rowTooLong(bytes: number) {
-    return {
-      code: MAX_ROW_SIZE,
-      text:
-        `Row of size ${prettyBytes(bytes + (this.#variable ? VARIABLE_HEADER : 0))} could not be materialized by node with ` +
-        `id ${this.#ctx.nodeId}. Increase the max_row_size query option (currently ${prettyBytes(this.#ctx.pageBytes)}) ` +
-        "to process larger rows.",
-    };
   }
 }

@@ -22,7 +22,6 @@ import {
   KEEP_ONE,
   largest,
   levelSeeds,
-  MAX_LEVEL,
   PartitionRecords,
   SLOT_BYTES,
   SPILLED,
@@ -316,7 +315,7 @@ export class GroupingAggregation {
   *#repartition(p: Partition): Generator<void> {
     const level = p.level + 1;
     this.#pouring = p;
-    if (level > MAX_LEVEL) throw new OperatorFailure(tooDeep(this.#ctx.nodeId));
+    if (level >= this.#ctx.partitionDepth) throw new OperatorFailure(tooDeep(this.#ctx));
     const rows = p.groups.rows + p.raw.rows;
     this.counters.numRepartitions++;
     this.counters.rowsRepartitioned += rows;
@@ -364,9 +363,9 @@ export class GroupingAggregation {
 
 const rowsIn = (p: Partition): number => p.groups.rows + p.raw.rows;
 
-const tooDeep = (nodeId: number) => ({
+const tooDeep = ({ nodeId, partitionDepth }: OperatorContext) => ({
   code: PARTITIONED_AGG_MAX_PARTITION_DEPTH,
   text:
-    `Cannot perform aggregation at node with id ${nodeId}. The input data was partitioned the maximum number of ` +
-    `${MAX_LEVEL + 1} times. This could mean there is significant skew in the data or the memory limit is set too low.`,
+    `Cannot perform aggregation at hash aggregation node with id ${nodeId}. The input data was partitioned the maximum number of ` +
+    `${partitionDepth} times. This could mean there is significant skew in the data or the memory limit is set too low.`,
 });

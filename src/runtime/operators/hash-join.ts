@@ -14,6 +14,7 @@
  */
 import { fail } from "../../core/assert.ts";
 import { pow2AtLeast } from "../../core/memory/buffer-allocator.ts";
+import type { ClientSnapshot } from "../../core/memory/buffer-pool.ts";
 import { OperatorFailure } from "../../core/memory/operator-failure.ts";
 import { Suballocator } from "../../core/memory/suballocator.ts";
 import type { ChecksumSink } from "./checksum-sink.ts";
@@ -28,7 +29,6 @@ import {
   KEEP_ONE,
   largest,
   levelSeeds,
-  MAX_LEVEL,
   PartitionRecords,
   SLOT_BYTES,
   SPILLED,
@@ -467,14 +467,17 @@ export class HashJoin {
   /** O21, O22. */
   *#repartition(pair: Partition): Generator<void> {
     const level = pair.level + 1;
-    if (level > MAX_LEVEL) throw new OperatorFailure(tooDeep(this.#ctx.nodeId));
+    if (level >= this.#ctx.partitionDepth) throw new OperatorFailure(tooDeep(this.#ctx));
     const rows = pair.build.rows;
     this.counters.numRepartitions++;
     this.#createPartitions(level);
     for (const page of pair.build.drain()) yield* this.#inBatches(page, (a, n) => this.#addBuildRows(a, n, level));
     const most = Math.max(...this.#current.map((p) => p.build.rows));
     this.#ctx.note({ kind: "repartitioned", level, rows, largest: most });
-    if (most === rows) throw new OperatorFailure(oneKey(this.#ctx.nodeId, level, rows));
+    if (most === rows)
+      throw new OperatorFailure(
+        oneKey(this.#ctx.nodeId, level, rows, partitionsText(this.#current), clientText(this.#ctx.pool.snapshot())),
+      );
     // The page the build rows were read with now serves the probe rows (O19).
     this.#setAside.take(this.#ctx.pageBytes);
     this.#finishBuild(level, true);
@@ -521,16 +524,30 @@ export class HashJoin {
   }
 }
 
-const tooDeep = (nodeId: number) => ({
+const tooDeep = ({ nodeId, partitionDepth }: OperatorContext) => ({
   code: PARTITIONED_HASH_JOIN_MAX_PARTITION_DEPTH,
   text:
-    `Cannot perform hash join at node with id ${nodeId}. The input data was partitioned the maximum number of ` +
-    `${MAX_LEVEL + 1} times. This could mean there is significant skew in the data or the memory limit is set too low.`,
+    `Cannot perform join at hash join node with id ${nodeId}. The input data was partitioned the maximum number of ` +
+    `${partitionDepth} times. This could mean there is significant skew in the data or the memory limit is set too low.`,
 });
 
-const oneKey = (nodeId: number, level: number, rows: number) => ({
+/** After the number of rows: the partitions and the client, as far as their states are not addresses. */
+const oneKey = (nodeId: number, level: number, rows: number, partitions: string, client: string) => ({
   code: PARTITIONED_HASH_JOIN_REPARTITION_FAILS,
   text:
     `Cannot perform hash join at node with id ${nodeId}. Repartitioning did not reduce the size of a spilled partition. ` +
-    `Repartitioning level ${level}. Number of rows ${rows}.`,
+    `Repartitioning level ${level}. Number of rows ${rows}:\n${partitions}\n${client}`,
 });
+
+function partitionsText(partitions: readonly Partition[]): string {
+  const lines = partitions.map(
+    (p) =>
+      ` Hash partition ${p.index} <Partition>: id=${p.index}${p.spilled ? " Spilled" : ""}\n    Build Rows: ${p.build.rows}`,
+  );
+  return [` Hash partitions: ${partitions.length}:`, ...lines].join("\n");
+}
+
+const clientText = (c: ClientSnapshot): string =>
+  `<BufferPool::Client> name: ${c.label} buffers allocated ${c.allocated} num_pages: ${c.pages.length} pinned_bytes: ` +
+  `${c.pinned} dirty_unpinned_bytes: ${c.dirty} in_flight_write_bytes: ${c.inFlight} reservation: {` +
+  `<ReservationTracker>: reservation ${c.reservation} used_reservation ${c.used} child_reservations ${c.child}}`;

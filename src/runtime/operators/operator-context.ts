@@ -8,6 +8,7 @@ import { invariant } from "../../core/assert.ts";
 import type { BufferPoolClient } from "../../core/memory/buffer-pool.ts";
 import { OperatorFailure } from "../../core/memory/operator-failure.ts";
 import type { Failure } from "../../core/memory/page-store.ts";
+import { prettyBytes } from "../../core/pretty.ts";
 import type { Kernels } from "./kernels/kernels.ts";
 
 /** BATCH_SIZE (memory 6.1). */
@@ -35,13 +36,28 @@ export interface OperatorContext {
   readonly pageBytes: number;
   /** Largest page m. */
   readonly maxPageBytes: number;
+  /** MAX_ROW_SIZE as the query has it, for texts: pages are powers of two. */
+  readonly maxRowSize: number;
   /** Rows a batch; BATCH_ROWS unless a test wants to see more boundaries. */
   readonly batchRows: number;
+  /** Levels of partitions that there may be; MAX_PARTITION_DEPTH unless a test wants to see the end of them. */
+  readonly partitionDepth: number;
   /** Plan node id, for texts. */
   readonly nodeId: number;
   /** O2: null allows spilling, else the failure that an operator meets when it would have to. */
   readonly spillingForbidden: Failure | null;
   note(event: OperatorEvent): void;
+}
+
+const MAX_ROW_SIZE = 104;
+
+/** O33. */
+export function rowTooLong(ctx: OperatorContext, rowBytes: number): Failure {
+  const { label } = ctx.pool.reservation;
+  const text =
+    `Row of size ${prettyBytes(rowBytes)} could not be materialized by ${label}. Increase the max_row_size query ` +
+    `option (currently ${prettyBytes(ctx.maxRowSize)}) to process larger rows.`;
+  return { code: MAX_ROW_SIZE, text };
 }
 
 /** O2: to be called before anything is unpinned for want of memory. */

@@ -8,7 +8,7 @@ import { putU64, type Workspace } from "./operator-context.ts";
 
 export const FANOUT = 16;
 /** Levels 0 to 15 (O12, O22, I22). */
-export const MAX_LEVEL = 15;
+export const MAX_PARTITION_DEPTH = 16;
 
 /** Hash bits that kernels look at: all, or none of those that choose the partition, when there is only one. */
 export const KEEP_ALL = 0xffffffff;
@@ -106,8 +106,9 @@ export const levelSeed = (level: number): bigint => BigInt.asUintN(64, 0x5851f42
 
 /** Eight bytes with the hash seed of each level; unlike ones, so that a level splits what the one above left together. */
 export function levelSeeds(workspace: Workspace): number {
-  const address = workspace.take((MAX_LEVEL + 1) * 8);
-  for (let level = 0; level <= MAX_LEVEL; level++) putU64(workspace.words, address + 8 * level, levelSeed(level));
+  const address = workspace.take(MAX_PARTITION_DEPTH * 8);
+  for (let level = 0; level < MAX_PARTITION_DEPTH; level++)
+    putU64(workspace.words, address + 8 * level, levelSeed(level));
   return address;
 }
 

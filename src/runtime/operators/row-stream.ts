@@ -14,8 +14,7 @@ import { pow2AtLeast } from "../../core/memory/buffer-allocator.ts";
 import type { Page } from "../../core/memory/buffer-pool.ts";
 import { OperatorFailure } from "../../core/memory/operator-failure.ts";
 import type { ReservationClient } from "../../core/memory/reservation-client.ts";
-import { prettyBytes } from "../../core/pretty.ts";
-import { granted, type OperatorContext } from "./operator-context.ts";
+import { granted, type OperatorContext, rowTooLong } from "./operator-context.ts";
 
 export interface StreamPage {
   readonly page: Page;
@@ -30,8 +29,6 @@ export interface ReadPage {
   readonly filled: number;
   readonly rows: number;
 }
-
-const MAX_ROW_SIZE = 104;
 
 /** A part of the client's promise that only certain pages may use: long ones, and the one that is read (O1, O6). */
 export class SetAside {
@@ -211,15 +208,10 @@ export class RowStream {
 
   /** Length of the page that a row of this length needs; 104 when no page may be that long. */
   #pageFor(rowBytes: number): number {
-    const { pageBytes, maxPageBytes, nodeId } = this.#ctx;
+    const { pageBytes, maxPageBytes } = this.#ctx;
     if (rowBytes <= pageBytes) return pageBytes;
     if (rowBytes <= maxPageBytes) return pow2AtLeast(rowBytes);
-    throw new OperatorFailure({
-      code: MAX_ROW_SIZE,
-      text:
-        `Row of size ${prettyBytes(rowBytes)} could not be materialized by node with id ${nodeId}. Increase the ` +
-        `max_row_size query option (currently ${prettyBytes(maxPageBytes)}) to process larger rows.`,
-    });
+    throw new OperatorFailure(rowTooLong(this.#ctx, rowBytes));
   }
 
   #add(bytes: number): void {

@@ -21,6 +21,7 @@ import { HashJoin } from "./hash-join.ts";
 import { type Kernels, kernelsOver } from "./kernels/kernels.ts";
 import { type OperatorArena, WORKSPACE_BYTES } from "./operator-arena.ts";
 import { BATCH_ROWS, type OperatorContext, type OperatorEvent, Workspace } from "./operator-context.ts";
+import { MAX_PARTITION_DEPTH } from "./partitions.ts";
 import { RowSource, shapeOf } from "./row-source.ts";
 import { StreamingAggregation } from "./streaming-aggregation.ts";
 
@@ -79,6 +80,8 @@ export interface OperatorRun {
   /** O2: the failure an operator meets when it would have to spill. */
   readonly spillingForbidden: Failure | null;
   readonly batchRows?: number;
+  /** 1 to MAX_PARTITION_DEPTH. */
+  readonly partitionDepth?: number;
   /** What happens, as it happens. */
   readonly note?: (event: OperatorEvent) => void;
   /** After every step, for checks: the books of each client's pages are made when they are asked for. */
@@ -163,7 +166,9 @@ function partsOf(run: OperatorRun): Parts {
       pool: pools[at]!,
       pageBytes: planned.pageBytes,
       maxPageBytes: planned.maxPageBytes,
+      maxRowSize: run.spec.limits.maxRowSize,
       batchRows: run.batchRows ?? BATCH_ROWS,
+      partitionDepth: run.partitionDepth ?? MAX_PARTITION_DEPTH,
       nodeId: run.nodeId,
       spillingForbidden: run.spillingForbidden,
       note: run.note ?? (() => undefined),

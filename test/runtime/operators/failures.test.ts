@@ -4,6 +4,7 @@ import type { OperatorSpec } from "../../../src/config/scenario.ts";
 import { NO_SCRATCH_LIMIT, SPILLING_DISABLED } from "../../../src/core/memory/refusal-text.ts";
 import { KiB, MiB } from "../../../src/core/units.ts";
 import type { OperatorEvent } from "../../../src/runtime/operators/operator-context.ts";
+import { MAX_PARTITION_DEPTH } from "../../../src/runtime/operators/partitions.ts";
 import { NODE_FILES, type ScratchFiles } from "../../../src/runtime/scratch/file-group.ts";
 import { limits, type RunOptions, rowsOf, TestHost, type TestHostOptions } from "./operator-bench.ts";
 
@@ -89,7 +90,11 @@ describe("scratch: 90, 101, 102, 118", () => {
     "102 and 118: %s when a page can't be read back after %i good ones",
     (kind, after) => {
       expect(failureOf(SPECS[kind], {}, { cleanBytes: 0, files: broken(after, "read") })?.code).toBe(102);
-      expect(failureOf(SPECS[kind], {}, { cleanBytes: 0, files: broken(after, "flip") })?.code).toBe(118);
+      const flipped = failureOf(SPECS[kind], {}, { cleanBytes: 0, files: broken(after, "flip") });
+      expect(flipped?.code).toBe(118);
+      expect(flipped?.text).toMatch(
+        /^Error reading 8192 bytes from scratch file '\/.+' on backend exec-1:27000 at offset \d+: verification of read data failed\.$/,
+      );
     },
   );
 
@@ -130,7 +135,19 @@ describe("104 a row no page can hold", () => {
         : { kind, build: input, probe: rowsOf(50, { kind: "unique" }), limits: l };
     const failure = failureOf(spec, { denial: 0.5 });
     expect(failure?.code ?? null).toBe(code);
-    if (code !== null) expect(failure?.text).toContain("Increase the max_row_size query option (currently 32.00 KB)");
+    if (code !== null)
+      expect(failure?.text).toBe(
+        `Row of size 32.00 KB could not be materialized by ${kind === "sort" ? "SORT_NODE" : "HASH_JOIN_NODE"} (id=1). Increase the max_row_size query option (currently 32.00 KB) to process larger rows.`,
+      );
+  });
+
+  test("the text has MAX_ROW_SIZE as it was set, not the page that it became, and a sort's variable part alone", () => {
+    const input = rowsOf(50, { kind: "unique" }, 6 * PAGE, 6 * PAGE + 64);
+    const failure = failureOf({ kind: "sort", input, limits: limits(PAGE, 3 * PAGE) });
+    expect(failure?.code).toBe(104);
+    expect(failure?.text).toMatch(
+      /^Row of size 48\.\d\d KB could not be materialized by SORT_NODE \(id=1\)\. Increase the max_row_size query option \(currently 24\.00 KB\) to process larger rows\.$/,
+    );
   });
 });
 
@@ -146,7 +163,16 @@ describe("O22 skew: disk does not help against one key", () => {
     const events: OperatorEvent[] = [];
     const failure = failureOf(join(1), { note: (e) => events.push(e) });
     expect(failure?.code).toBe(76);
-    expect(failure?.text).toContain("Repartitioning level 1. Number of rows 20000.");
+    const lines = failure?.text.split("\n") ?? [];
+    expect(lines.slice(0, 2)).toEqual([
+      "Cannot perform hash join at node with id 1. Repartitioning did not reduce the size of a spilled partition. Repartitioning level 1. Number of rows 20000:",
+      " Hash partitions: 16:",
+    ]);
+    expect(lines.filter((line) => line === "    Build Rows: 20000")).toHaveLength(1);
+    expect(lines.filter((line) => line === "    Build Rows: 0")).toHaveLength(15);
+    expect(lines.at(-1)).toMatch(
+      /^<BufferPool::Client> name: HASH_JOIN_NODE \(id=1\) buffers allocated 0 num_pages: \d+ /,
+    );
     expect(events.at(-1)).toMatchObject({ kind: "repartitioned", level: 1, rows: 20_000, largest: 20_000 });
   });
 
@@ -175,6 +201,35 @@ describe("O22 skew: disk does not help against one key", () => {
       limits: limits(PAGE),
     };
     expect(failureOf(spec)).toBeNull();
+  });
+});
+
+describe("I22 partitions of partitions, 27 and 28", () => {
+  const advice = "This could mean there is significant skew in the data or the memory limit is set too low.";
+  const textOf = { join: "join at hash join", aggregate: "aggregation at hash aggregation" } as const;
+  const codeOf = { join: 27, aggregate: 28 } as const;
+  /** A sixteenth of it is more than the minimum. */
+  const wide = rowsOf(20_000, { kind: "unique" }, 240);
+  const specs: Readonly<Record<"join" | "aggregate", OperatorSpec>> = {
+    join: { kind: "join", build: wide, probe: rowsOf(500, { kind: "unique" }), limits: limits(PAGE) },
+    aggregate: { kind: "aggregate", input: wide, preAggregate: false, limits: limits(PAGE) },
+  };
+
+  test("sixteen levels, as Impala has", () => {
+    expect(MAX_PARTITION_DEPTH).toBe(16);
+  });
+
+  test.each(["join", "aggregate"] as const)("%s: one level less than it needs is too few", (kind) => {
+    const levels: number[] = [];
+    const note = (e: OperatorEvent) => void (e.kind === "repartitioned" && levels.push(e.level));
+    expect(failureOf(specs[kind], { note })).toBeNull();
+    const needed = Math.max(0, ...levels) + 1;
+    expect(needed).toBeGreaterThan(1);
+    for (const partitionDepth of [needed + 1, needed]) expect(failureOf(specs[kind], { partitionDepth })).toBeNull();
+    expect(failureOf(specs[kind], { partitionDepth: needed - 1 })).toEqual({
+      code: codeOf[kind],
+      text: `Cannot perform ${textOf[kind]} node with id 1. The input data was partitioned the maximum number of ${needed - 1} times. ${advice}`,
+    });
   });
 });
 

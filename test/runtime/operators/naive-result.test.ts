@@ -15,6 +15,7 @@ import {
   WORKSPACE_BYTES,
 } from "../../../src/runtime/operators/operator-arena.ts";
 import { u64At, Workspace } from "../../../src/runtime/operators/operator-context.ts";
+import { MAX_PARTITION_DEPTH } from "../../../src/runtime/operators/partitions.ts";
 import { RowSource, shapeOf } from "../../../src/runtime/operators/row-source.ts";
 import { limits, outputOf, rowsOf, TestHost } from "./operator-bench.ts";
 
@@ -43,6 +44,8 @@ function rowsFrom(spec: RowsSpec, seed: number): Row[] {
       pool,
       pageBytes: MiB,
       maxPageBytes: MiB,
+      maxRowSize: MiB,
+      partitionDepth: MAX_PARTITION_DEPTH,
       batchRows: 100,
       nodeId: 0,
       spillingForbidden: null,

@@ -132,6 +132,7 @@ export class TestHost {
       spillingForbidden: o.spillingForbidden ?? null,
       ...(o.writeBack === undefined ? {} : { writeBack: o.writeBack }),
       ...(o.batchRows === undefined ? {} : { batchRows: o.batchRows }),
+      ...(o.partitionDepth === undefined ? {} : { partitionDepth: o.partitionDepth }),
       ...(o.note === undefined ? {} : { note: o.note }),
       ...(o.checks === true && {
         inspect: (snapshots) => {
@@ -187,6 +188,7 @@ export interface RunOptions {
   readonly writeBack?: "eager" | "whenNeeded";
   readonly spillingForbidden?: Failure;
   readonly batchRows?: number;
+  readonly partitionDepth?: number;
   /** I1, I7 to I10 and I12 after every step. */
   readonly checks?: boolean;
   readonly cancelAfter?: number;
