@@ -2,6 +2,7 @@
  * What a scenario says about cluster and traffic, in the form `check` asks for: means and peaks, worked out without
  * running anything.
  */
+import { parseMemorySpec } from "../../config/memory-spec.ts";
 import type { Arrival, Distribution, QueryClass, Scenario } from "../../config/scenario.ts";
 import { backendsOf } from "../../config/scenario-cluster.ts";
 import type { RequestShape } from "../../core/admission/request.ts";
@@ -9,7 +10,9 @@ import { MiB } from "../../core/units.ts";
 import { draw, meanOf } from "../../workload/draw.ts";
 import type { ClusterFacts, TrafficClass, TrafficFacts } from "./check-input.ts";
 
-export function clusterFacts(scenario: Scenario): ClusterFacts {
+/** A scenario only says what hosts can give to queries; `memLimit` is the flag, where somebody has told it. */
+export function clusterFacts(scenario: Scenario, memLimit = ""): ClusterFacts {
+  const processMemLimit = bytesOf(memLimit);
   return {
     hosts: backendsOf(scenario.cluster).map((backend) => ({
       address: backend.address,
@@ -18,12 +21,18 @@ export function clusterFacts(scenario: Scenario): ClusterFacts {
       admitMemLimit: backend.admitMemLimit,
       slots: backend.admissionSlots,
       group: backend.executorGroup,
-      processMemLimit: null,
+      processMemLimit,
     })),
     admissiond: scenario.cluster.admission === "admissiond",
     // The planner adds this much to whatever the root fragment needs.
     coordinatorEstimate: 100 * MiB,
   };
+}
+
+/** Null: none is set, or a part of a memory that nobody knows. */
+function bytesOf(memLimit: string): number | null {
+  const spec = parseMemorySpec(memLimit.trim());
+  return spec?.kind === "bytes" && spec.bytes > 0 ? spec.bytes : null;
 }
 
 /** One class for each query class and user, traffic of all its arrivals together. */

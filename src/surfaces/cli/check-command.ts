@@ -80,13 +80,14 @@ async function inputFrom(options: CheckOptions, surroundings: Surroundings): Pro
       "no file to check is given",
       "Give --fair-scheduler FILE, and --llama-site FILE if there is one.",
     );
+  const flags: Readonly<Record<string, string>> = { ...scenario?.flags, ...flagsFrom(options.flag ?? []) };
   return {
     allocation: allocation === undefined ? null : fileText(allocation, "allocation file"),
     site: site === undefined ? null : fileText(site, "site file"),
-    flags: { ...scenario?.flags, ...flagsFrom(options.flag ?? []) },
+    flags,
     flagsFile: scenario?.file ?? "flags",
     groups: groupsFrom(options, scenario),
-    cluster: scenario === null ? null : clusterFacts(scenario),
+    cluster: scenario === null ? null : clusterFacts(scenario, flags.mem_limit),
     traffic: await trafficFrom(options, scenario),
     around: { environment: surroundings.environment, systemProperties: {} },
   };

@@ -160,3 +160,38 @@ describe("what it prints", () => {
     expect(stdout).toContain("13 would fit");
   });
 });
+
+describe("C04 with a scenario's hosts and --flag mem_limit", () => {
+  const hosts = write(
+    "hosts.json",
+    JSON.stringify({
+      name: "hosts",
+      cluster: {
+        executors: [{ count: 10, memory: "90gb", slots: 16 }],
+        coordinators: [{ count: 1, on: "executor" }],
+      },
+      pools: "flags",
+      queries: { q: { user: "ana", pool: "root.a", estimate: "1gb", duration: "1s" } },
+      arrivals: [{ at: "0s", query: "q", count: 1 }],
+    }),
+  );
+  const pool = (gigabytes: number): string =>
+    write(
+      `of-${gigabytes}.xml`,
+      `<allocations><queue name="root"><queue name="a"><maxResources>${gigabytes * 1024} mb, 0 vcores</maxResources></queue></queue></allocations>`,
+    );
+  const finds = async (file: string, ...flags: string[]): Promise<boolean> => {
+    const { stdout } = await check("--fair-scheduler", file, "--scenario", hosts, ...flags, "--json");
+    return (JSON.parse(stdout) as { findings: { id: string }[] }).findings.some((f) => f.id === "C04");
+  };
+
+  test.each([
+    [1000, ["--flag", "mem_limit=100gb"], true],
+    [900, ["--flag", "mem_limit=100gb"], false],
+    [1000, ["--flag", "mem_limit=90gb"], false],
+    [1000, ["--flag", "mem_limit=80%"], false],
+    [1000, [], false],
+  ])("a pool of %i GB, ten hosts that give 90 GB, %j: %s", async (gigabytes, flags, is) => {
+    expect(await finds(pool(gigabytes), ...flags)).toBe(is);
+  });
+});
