@@ -1,9 +1,9 @@
 /**
  * The statestore of a live run: who exchanges when, and what travels how long (admission 7.1 to 7.6).
  *
- * Every backend is a subscriber of its own. Its exchange starts `every` after its last one ended; the update is taken
- * then, applied a receive lag later, and what the subscriber has to say arrives a publish lag after that. A process
- * without a controller only publishes what its host's ledger says.
+ * Every backend is a subscriber of its own. Its exchange starts `every` after its last one should have ended; the
+ * update is taken then, applied a receive lag later, and what the subscriber has to say arrives a publish lag after
+ * that. A process without a controller only publishes what its host's ledger says.
  */
 import type { StatestoreSpec } from "../config/scenario.ts";
 import { type BackendUsage, NO_USAGE } from "../core/admission/pool-stats.ts";
@@ -40,6 +40,8 @@ interface Subscriber {
   readonly coordinator: Coordinator | null;
   readonly reporter: BackendReporter | null;
   next: Appointment | null;
+  /** When its present exchange was to begin; timers are late by their grain and by what else goes on. */
+  due: Instant;
   sequence: number;
   exchanges: number;
   /** As last looked up, by pool number. */
@@ -70,6 +72,7 @@ export class LiveStatestore {
       ...s,
       reporter: s.coordinator === null ? new BackendReporter(s.address) : null,
       next: null,
+      due: 0 as Instant,
       sequence: 0,
       exchanges: 0,
       usages: [],
@@ -79,10 +82,15 @@ export class LiveStatestore {
     }));
   }
 
+  /** From the start of one exchange to that of the next, when nothing is late. */
+  get #period(): number {
+    return this.#spec.every + this.#spec.publishLag + this.#spec.receiveLag;
+  }
+
   /** The cluster has been up for a while when the run begins: everybody is known, every view is fresh. */
   start(now: Instant): void {
     this.#isRunning = true;
-    const period = this.#spec.every + this.#spec.publishLag + this.#spec.receiveLag;
+    const period = this.#period;
     this.#subscribers.forEach((s, i) => {
       this.#store.subscribe(s.address, s.coordinator === null);
       if (s.coordinator !== null) this.#ask(s, s.coordinator, this.#store.updateFor(s.address), now, ignored);
@@ -142,12 +150,13 @@ export class LiveStatestore {
   }
 
   #plan(s: Subscriber, at: Instant): void {
+    s.due = at;
     s.next = this.#around.timers.at(at, (now) => this.#exchange(s, now));
   }
 
   #exchange(s: Subscriber, now: Instant): void {
     const { coordinator, life } = s;
-    if (s.isCutOff) this.#plan(s, (now + this.#spec.every) as Instant);
+    if (s.isCutOff) this.#planNext(s, now);
     else if (coordinator === null) {
       const entries = this.#report(s);
       if (entries.length > 0) this.#around.emit({ kind: "topicPublished", at: now, host: s.address });
@@ -164,8 +173,17 @@ export class LiveStatestore {
     this.#later(this.#spec.publishLag, now, (at) => {
       if (!this.#isRunning || !s.isAlive || s.life !== life) return;
       this.#store.publish(s.address, entries);
-      this.#plan(s, (at + this.#spec.every) as Instant);
+      this.#planNext(s, at);
     });
+  }
+
+  /**
+   * One period after this one was due, so that late timers don't stretch the rounds of the emulated cluster; a
+   * round that took longer than a period is followed by a whole pause, as in the product.
+   */
+  #planNext(s: Subscriber, ended: Instant): void {
+    const onTime = s.due + this.#period;
+    this.#plan(s, (onTime > ended ? onTime : ended + this.#spec.every) as Instant);
   }
 
   #later(lag: number, now: Instant, act: (at: Instant) => void): void {
