@@ -72,7 +72,7 @@ const executor = (i: number): BackendDescriptor => ({
   isExecutor: true,
   isQuiescing: false,
   admitMemLimit: bytes(100 * GiB),
-  admissionSlots: 64,
+  admissionSlots: 128,
   executorGroup: { name: `${POOL}-group`, minSize: 1 },
 });
 
@@ -171,8 +171,19 @@ const NOBODY = {
   stillQueued: () => undefined,
 };
 
-/** An update and a pass over a head whose hosts have no memory left; `changes`: something moved since the last. */
-function blockedHead(numHosts: number, changes: boolean): () => void {
+const ELSEWHERE: AdmissionRequest = {
+  ...REQUESTS[0]!,
+  queryId: "elsewhere",
+  pool: "root.other",
+  shape: { ...SHAPE, coordinatorOnly: true, fragments: [fragment("coordinator")] },
+};
+
+/**
+ * Passes over a head whose hosts have no memory left. In between: an update that brings nothing; a query of
+ * another pool that comes and goes, so that the head is tried anew; or an exchange in which this host's
+ * reservations have moved, so that the host map is copied too.
+ */
+function blockedHead(numHosts: number, between: "nothing" | "a release" | "an exchange"): () => void {
   const controller = controllerOf(numHosts);
   const config = configFor(numHosts, { maxRequests: -1, maxMemResources: bytes(200 * GiB * (numHosts + 1)) });
   let q = controller.submit(nextRequest(), config, DEFAULT_POOL_CONFIG, NOW);
@@ -180,9 +191,14 @@ function blockedHead(numHosts: number, changes: boolean): () => void {
   let reserved = 0;
   return () => {
     for (let i = 0; i < BATCH; i++) {
-      if (changes) controller.setBackendUsage("root.other", { ...NO_USAGE, memReserved: bytes(reserved++ % 2) });
-      controller.collectUpdate();
-      controller.applyUpdate(NOTHING_NEW, NOW);
+      if (between === "a release")
+        end(controller, controller.submit(ELSEWHERE, DEFAULT_POOL_CONFIG, DEFAULT_POOL_CONFIG, NOW));
+      else {
+        if (between === "an exchange")
+          controller.setBackendUsage("root.other", { ...NO_USAGE, memReserved: bytes(reserved++ % 2) });
+        controller.collectUpdate();
+        controller.applyUpdate(NOTHING_NEW, NOW);
+      }
       controller.dequeuePass(NOW, NOBODY);
     }
   };
@@ -197,8 +213,9 @@ const alone = admitOnly(10);
 bench.add("admit alone, 10 hosts", alone.run, { afterEach: alone.reset });
 bench.add("refuse, queue full, 10 hosts", refuse(10));
 for (const n of [10, 1000]) {
-  bench.add(`update + pass over a blocked head, ${n} hosts`, blockedHead(n, false));
-  bench.add(`the same when reservations moved, ${n} hosts`, blockedHead(n, true));
+  bench.add(`pass over a blocked head, nothing moved, ${n} hosts`, blockedHead(n, "nothing"));
+  bench.add(`admit + release elsewhere + pass, ${n} hosts`, blockedHead(n, "a release"));
+  bench.add(`exchange that publishes + pass, ${n} hosts`, blockedHead(n, "an exchange"));
 }
 bench.add("async-mutex weighted semaphore, acquire + release", semaphoreRival(BATCH, RUNNING));
 

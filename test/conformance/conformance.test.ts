@@ -14,10 +14,13 @@ const VECTORS = join(import.meta.dirname, "vectors");
 /** The shared folder where it is there, else the copies, where XML files are missing. */
 const found = collect(existsSync(SHARED) ? SHARED : VECTORS);
 
+/** Other families name the files that their limits came from, and don't read them. */
+const READ_CONFIG_FILES = ["pool-config", "query-options"];
+
 function missingFile({ vector, dir }: Collected): string | null {
-  const files = vector.input.config_files ?? vector.input.pools?.config_files ?? {};
-  for (const file of Object.values(files)) if (typeof file === "string" && !existsSync(join(dir, file))) return file;
-  return null;
+  const ofVector = READ_CONFIG_FILES.includes(vector.family) ? vector.input.config_files : null;
+  const files = Object.values(ofVector ?? vector.input.pools?.config_files ?? {});
+  return files.filter((file) => typeof file === "string").find((file) => !existsSync(join(dir, file))) ?? null;
 }
 
 for (const family of new Set(found.map((f) => f.vector.family))) {

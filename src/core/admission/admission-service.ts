@@ -14,6 +14,7 @@
  */
 import { invariant } from "../assert.ts";
 import type { Membership } from "../cluster/membership.ts";
+import { positionOf } from "../cluster/schedule.ts";
 import type { PoolConfig } from "../pool-config.ts";
 import type { Instant, Millis } from "../units.ts";
 import type { AdmissionController } from "./controller.ts";
@@ -125,8 +126,8 @@ export class AdmissionService {
   releaseBackends(queryId: string, hosts: readonly string[]): boolean {
     const query = this.#entries.get(queryId)?.query;
     if (query?.plan === null || query?.plan === undefined || query.state !== "running") return false;
-    const { hosts: scheduled } = query.plan.schedule;
-    const positions = hosts.map((host) => scheduled.indexOf(host));
+    const { schedule } = query.plan;
+    const positions = hosts.map((host) => positionOf(schedule, host));
     if (positions.some((i) => i < 0 || query.releasedBackends?.[i] === 1)) return false;
     this.controller.releaseBackends(query, positions);
     return true;

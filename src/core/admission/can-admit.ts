@@ -8,7 +8,7 @@
  * Equality admits everywhere: only strictly over a limit waits.
  */
 import { DEFAULT_GROUP, EMPTY_GROUP } from "../cluster/backend.ts";
-import type { Schedule } from "../cluster/schedule.ts";
+import { positionOf, type Schedule } from "../cluster/schedule.ts";
 import { DEFAULT_POOL, type PoolConfig } from "../pool-config.ts";
 import { type Bytes, isUnlimited } from "../units.ts";
 import type { MemoryToAdmit } from "./memory-to-admit.ts";
@@ -24,6 +24,9 @@ export interface AdmitCheck {
   readonly config: PoolConfig;
   readonly fromQueue: boolean;
   readonly stale: StaleAge;
+  /** Positions in the schedule before which no host is short; 0 when nothing is known. */
+  readonly slotsFrom: number;
+  readonly memoryFrom: number;
 }
 
 /** The first check that fails, in the product's order; null: admit. */
@@ -69,9 +72,9 @@ export const isSlotExempt = (group: string, pool: string): boolean =>
 const slotsMissing = (check: AdmitCheck): QueueReason | null =>
   isSlotExempt(check.schedule.group, check.pool.name) ? null : slotsTaken(check);
 
-export function slotsTaken({ hosts, schedule }: AdmitCheck): QueueReason | null {
+export function slotsTaken({ hosts, schedule, slotsFrom }: AdmitCheck): QueueReason | null {
   const { backends } = schedule;
-  for (let i = 0; i < backends.length; i++) {
+  for (let i = slotsFrom; i < backends.length; i++) {
     const { desc, slots: needed } = backends[i]!;
     const inUse = hosts.slotsInUseOn(desc.address, i);
     if (inUse + needed > desc.admissionSlots)
@@ -89,10 +92,11 @@ export function poolMemoryTaken({ pool, memory, config, stale }: AdmitCheck): Qu
 }
 
 /** ADM-5; on the coordinator's own host the coordinator's amount is needed. */
-export function hostMemoryTaken({ hosts, schedule, memory, config, stale }: AdmitCheck): QueueReason | null {
+export function hostMemoryTaken(check: AdmitCheck): QueueReason | null {
+  const { hosts, schedule, memory, config, stale } = check;
   if (isUnlimited(config.maxMemResources)) return null;
   const { backends } = schedule;
-  for (let i = 0; i < backends.length; i++) {
+  for (let i = check.memoryFrom; i < backends.length; i++) {
     const { desc, isCoordBackend } = backends[i]!;
     const needed = isCoordBackend ? memory.onCoordinator : memory.perHost;
     const limit = desc.admitMemLimit;
@@ -114,5 +118,5 @@ export function reservationTooLarge({ schedule, memory, config, pool }: AdmitChe
 /** The shortage is on a host that coordinates, so more executor groups would not help (T-55). */
 export function isCoordinatorShort(reason: QueueReason, schedule: Schedule): boolean {
   if (reason.rule !== "ADM-3" && reason.rule !== "ADM-5") return false;
-  return schedule.backends.find((b) => b.desc.address === reason.host)!.desc.isCoordinator;
+  return schedule.backends[positionOf(schedule, reason.host)]!.desc.isCoordinator;
 }

@@ -35,6 +35,7 @@ import { hasQuotas, quotaReason } from "./quotas.ts";
 import { type QueueReason, type RejectReason, type StaleAge, sameReason } from "./reasons.ts";
 import { isQueueFull, queueFull, rejectForPool } from "./reject.ts";
 import type { AdmissionRequest } from "./request.ts";
+import { firstShortOfMemory, firstShortOfSlots, memoryFits, slotsFit } from "./room.ts";
 import { detailsFor } from "./top-consumers.ts";
 import { TopicExchange } from "./topic-exchange.ts";
 import type { HostsView, PoolView } from "./views.ts";
@@ -293,52 +294,10 @@ export class AdmissionController {
     const { stats } = pool;
     if (!fromQueue && stats.localQueued > 0) return false;
     if (config.maxRequests >= 0 && stats.aggRunning >= config.maxRequests) return false;
-    if (!plan.isSlotExempt && !this.#slotsFit(plan)) return false;
+    if (!plan.isSlotExempt && !slotsFit(plan, this.#book)) return false;
     const limit = config.maxMemResources;
     if (limit < 0) return true;
-    return stats.effectiveMemReserved + plan.memory.cluster <= limit && this.#memoryFits(plan);
-  }
-
-  /** hot: bench/decision */
-  #slotsFit(plan: Plan): boolean {
-    const { schedule, ledger, hosts } = plan;
-    const book = this.#book;
-    if (ledger === null) {
-      for (let i = 0; i < hosts.length; i++) {
-        const b = schedule.backends[i]!;
-        if (book.effectiveSlots(hosts[i]!) + b.slots > b.desc.admissionSlots) return false;
-      }
-      return true;
-    }
-    const coordinator = schedule.coordinatorBackend;
-    const coordinatorFits =
-      book.effectiveSlots(plan.coordinatorHost) + coordinator.slots <= coordinator.desc.admissionSlots;
-    if (!coordinatorFits) return false;
-    const needed = schedule.executorSlots + ledger.slots;
-    if (ledger.slotRoom.least >= needed) return true;
-    return plan.coordinatorLeaf >= 0 && ledger.slotRoom.leastExcept(plan.coordinatorLeaf) >= needed;
-  }
-
-  /** hot: bench/decision */
-  #memoryFits(plan: Plan): boolean {
-    const { schedule, ledger, hosts, memory } = plan;
-    const book = this.#book;
-    if (ledger === null) {
-      for (let i = 0; i < hosts.length; i++) {
-        const b = schedule.backends[i]!;
-        const needed = b.isCoordBackend ? memory.onCoordinator : memory.perHost;
-        if (book.effectiveReserved(hosts[i]!) + needed > b.desc.admitMemLimit) return false;
-      }
-      return true;
-    }
-    const limit = schedule.coordinatorBackend.desc.admitMemLimit;
-    if (book.effectiveReserved(plan.coordinatorHost) + memory.onCoordinator > limit) return false;
-    const leaf = plan.coordinatorLeaf;
-    const needed = memory.perHost;
-    const admitted = needed + ledger.mem;
-    if (ledger.admittedRoom.least < admitted && (leaf < 0 || ledger.admittedRoom.leastExcept(leaf) < admitted))
-      return false;
-    return ledger.reservedRoom.least >= needed || (leaf >= 0 && ledger.reservedRoom.leastExcept(leaf) >= needed);
+    return stats.effectiveMemReserved + plan.memory.cluster <= limit && memoryFits(plan, this.#book);
   }
 
   /** The reason, made only now; the plain checks must agree that there is one. */
@@ -351,6 +310,8 @@ export class AdmissionController {
       config,
       fromQueue,
       stale: this.staleAge(now),
+      slotsFrom: firstShortOfSlots(plan, this.#book),
+      memoryFrom: firstShortOfMemory(plan, this.#book),
     });
     invariant(reason !== null, "what does not fit has a reason");
     q.attemptReason = reason;
@@ -755,6 +716,8 @@ export class AdmissionController {
       config,
       fromQueue: true,
       stale: this.staleAge(now),
+      slotsFrom: 0,
+      memoryFrom: 0,
     });
     return { group: plan.schedule.group, rejection: plan.rejection, failing };
   }

@@ -50,6 +50,30 @@ export class HeadroomTree {
     }
   }
 
+  /** hot: bench/decision. The first leaf from `from` on that is below `need`, -1: none. */
+  firstBelow(need: number, from = 0): number {
+    const node = this.#node;
+    let at = this.#size + from;
+    while (!(node[at]! < need)) {
+      // Nothing below here: on to the subtree at the right, which exists unless every step up was from the right.
+      while (at & 1) at >>= 1;
+      if (at === 0) return -1;
+      at++;
+    }
+    while (at < this.#size) {
+      at *= 2;
+      if (!(node[at]! < need)) at++;
+    }
+    return at - this.#size;
+  }
+
+  /** The same, passing over one leaf. */
+  firstBelowExcept(need: number, except: number): number {
+    const first = this.firstBelow(need);
+    if (first !== except || first < 0) return first;
+    return except + 1 < this.#size ? this.firstBelow(need, except + 1) : -1;
+  }
+
   /** hot: bench/decision. The least of all leaves but one. */
   leastExcept(i: number): number {
     const node = this.#node;

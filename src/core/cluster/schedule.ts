@@ -89,6 +89,18 @@ export function scheduleFor(input: SchedulingInput): Schedule {
   };
 }
 
+/** Where a host stands in a schedule, -1 when it isn't in it. */
+export function positionOf({ hosts }: Schedule, address: string): number {
+  let low = 0;
+  let high = hosts.length;
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if (hosts[middle]! < address) low = middle + 1;
+    else high = middle;
+  }
+  return hosts[low] === address ? low : -1;
+}
+
 /** Only then can a charge be one number for the whole group; `group` may be a filtered copy. */
 function isFullWidth(input: SchedulingInput, backends: readonly ScheduledBackend[]): boolean {
   const used = new Set(backends.map((b) => b.desc.address));

@@ -214,9 +214,10 @@ const reservation = (fragments: readonly FragmentShape[]): number =>
 
 // Timeline (surfaces 3.4)
 
-type TimelineEvent = readonly [label: string, atMs: number];
+export type TimelineEvent = readonly [label: string, atMs: number];
 
-function timelineOf(story: QueryStory, context: ProfileContext): TimelineEvent[] {
+/** Labels with moments, in order (admission 10.3, surfaces 3.4). */
+export function timelineOf(story: QueryStory, context: ProfileContext): TimelineEvent[] {
   const { submitted, queued, decision, hosts, released, unresolved } = story;
   const events: TimelineEvent[] = [["Query submitted", submitted.at]];
   if (unresolved !== null) return [...events, ["Unregister query", unresolved.at]];

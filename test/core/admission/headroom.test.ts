@@ -36,6 +36,11 @@ describe("the tournament tree", () => {
             tree.rebuild();
           } else tree.set(i, value);
           expect(tree.least).toBe(Math.min(...plain));
+          for (let need = -5; need <= 6; need++) {
+            expect(tree.firstBelow(need)).toBe(plain.findIndex((v) => v < need));
+            const first = plain.findIndex((v, j) => v < need && j !== i);
+            expect(tree.firstBelowExcept(need, i)).toBe(first);
+          }
           for (let k = 0; k < size; k++) expect(tree.leastExcept(k)).toBe(Math.min(...plain.filter((_, j) => j !== k)));
         }
       }),

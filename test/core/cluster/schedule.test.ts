@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { RequestShape } from "../../../src/core/admission/request.ts";
 import type { Membership } from "../../../src/core/cluster/membership.ts";
-import { type Schedule, scheduleFor } from "../../../src/core/cluster/schedule.ts";
+import { positionOf, type Schedule, scheduleFor } from "../../../src/core/cluster/schedule.ts";
 import {
   backend,
   coordinatorOnlyShape,
@@ -62,6 +62,12 @@ describe("1.4 and 6.3 who is in a schedule", () => {
       isFullWidth: true,
       hosts: ["h0:1", "h1:1", "h2:1"],
     });
+  });
+
+  test("every host is found at its place, others are not", () => {
+    const s = schedule(membership(hosts(12)));
+    expect(s.hosts.map((host) => positionOf(s, host))).toEqual(s.hosts.map((_, i) => i));
+    expect(["", "h0:0", "h5:2", "z"].map((host) => positionOf(s, host))).toEqual([-1, -1, -1, -1]);
   });
 
   test("an unpartitioned plan stays on the coordinator in any group", () => {
