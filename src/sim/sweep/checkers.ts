@@ -20,7 +20,7 @@ import { checkSnapshot } from "../../core/admission/invariants.ts";
 import type { AdmissionQuery } from "../../core/admission/query.ts";
 import { snapshotOf } from "../../core/admission/snapshot.ts";
 import { fail } from "../../core/assert.ts";
-import { DEFAULT_GROUP } from "../../core/cluster/backend.ts";
+import { ALL_COORDINATORS_GROUP, DEFAULT_GROUP } from "../../core/cluster/backend.ts";
 import type { QueryFacts, RunObserver } from "../../core/run-observer.ts";
 import { toInstant, toMicros } from "../event-queue.ts";
 import type { Seat } from "../seat.ts";
@@ -283,14 +283,11 @@ function checkLimits(seat: Seat, sim: Simulation, isOnly: boolean, known: Map<st
     const key = `${seat.index} ${name}`;
     const before = known.get(key) ?? { running: 0, mem: 0 };
     const { localRunning, localMemAdmitted, localTrivialRunning } = stats;
-    known.set(key, { running: localRunning, mem: localMemAdmitted });
+    // Trivial queries pass by every limit (T-3), so their coming is no rise either.
+    const running = localRunning - localTrivialRunning;
+    known.set(key, { running, mem: localMemAdmitted });
     if (config === null) continue;
-    // Trivial queries pass by every limit (T-3).
-    if (
-      localRunning > before.running &&
-      config.maxRequests >= 0 &&
-      localRunning - localTrivialRunning > config.maxRequests
-    )
+    if (running > before.running && config.maxRequests >= 0 && running > config.maxRequests)
       fail(`${isOnly ? "limits" : "own limits"}: ${address} runs ${localRunning} of ${config.maxRequests} in ${name}`);
     if (localMemAdmitted > before.mem && config.maxMemResources >= 0 && localTrivialRunning === 0)
       if (localMemAdmitted > config.maxMemResources)
@@ -306,7 +303,9 @@ function checkRunning(seat: Seat, sim: Simulation): void {
   for (const q of controller.runningQueries()) {
     const { schedule } = q.plan!;
     const { memLimit } = q.memory!;
-    const smallest = Math.min(...sim.backends.filter((b) => b.isExecutor).map((b) => b.admitMemLimit));
+    const onCoordinators = schedule.group === ALL_COORDINATORS_GROUP;
+    const placed = sim.backends.filter((b) => (onCoordinators ? b.isCoordinator : b.isExecutor));
+    const smallest = Math.min(...placed.map((b) => b.admitMemLimit));
     const largest = Math.max(...sim.backends.map((b) => b.admitMemLimit));
     if (memLimit > largest || (sim.scenario.cluster.executors.length === 1 && memLimit > smallest))
       fail(`clamp: ${q.id} may use ${memLimit} bytes on a host`);
