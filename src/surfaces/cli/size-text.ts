@@ -59,8 +59,10 @@ export function reportLines(r: SizeReport, look: Look): string[] {
     look,
   );
   const { effort } = r;
+  // Today more are lost than p95 looks at, so that no wait is worse than now.
+  const wait = Number.isFinite(r.goal.p95) ? `p95 ${seconds(r.goal.p95)}` : "any p95";
   return [
-    `${r.pool}: ${r.requestsADay} requests a day, ${r.days} day(s); goal p95 ${seconds(r.goal.p95)}, lost at most ${percent(r.goal.loss)}, spilling at most ${percent(r.goal.spill)}`,
+    `${r.pool}: ${r.requestsADay} requests a day, ${r.days} day(s); goal ${wait}, lost at most ${percent(r.goal.loss)}, spilling at most ${percent(r.goal.spill)}`,
     "",
     ...(table ?? ["(the terminal is too narrow for the table; use --json)"]),
     "",
