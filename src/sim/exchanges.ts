@@ -183,7 +183,7 @@ export class Exchanges {
     if (seat.clusterVersion !== cluster.version && cluster.changedAt <= seat.lastExchange) {
       const membership = seat.takeMembers(cluster.known, cluster.version, toInstant(now));
       seat.isSettled = false;
-      effects.membershipChanged(seat, seat.controller.setMembership(membership), now);
+      effects.membershipChanged(seat, (seat.service ?? seat.controller).setMembership(membership), now);
     }
     if (update !== NOTHING_NEW) seat.isSettled = false;
     seat.controller.applyUpdate(update, toInstant(now));

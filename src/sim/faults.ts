@@ -300,9 +300,9 @@ export class Faults {
 
   // Losing messages
 
-  /** With `admissiond` a release is a message, and may be lost; a coordinator's own controller is called. */
+  /** With `admissiond` a release is a message, and may be lost; nobody else asks. */
   losesRelease(q: SimQuery): boolean {
-    if (this.#releaseLoss === 0 || !this.#sim.seats[q.seat]!.isGlobal) return false;
+    if (this.#releaseLoss === 0) return false;
     if (this.#releaseLossOf !== null && this.#releaseLossOf !== q.submission.coordinator) return false;
     return this.#draws.uniform() < this.#releaseLoss;
   }

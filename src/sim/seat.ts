@@ -5,6 +5,7 @@
  * In distributed mode every coordinator has one; with `admissiond` there is one for all, and it is a
  * subscriber of its own.
  */
+import { AdmissionService } from "../core/admission/admission-service.ts";
 import type { AdmissionController } from "../core/admission/controller.ts";
 import type { ControllerOptions } from "../core/admission/controller-options.ts";
 import type { BackendDescriptor } from "../core/cluster/backend.ts";
@@ -32,6 +33,8 @@ export class Seat implements TopicReader {
   readonly #blacklistTiming: BlacklistTiming;
   readonly #newController: NewController;
   controller: AdmissionController;
+  /** `admissiond`'s: what coordinators say to it goes through here. */
+  readonly service: AdmissionService | null;
 
   isAlive = true;
   /** The statestore and it don't reach each other; it goes on deciding. */
@@ -77,11 +80,12 @@ export class Seat implements TopicReader {
     this.#blacklistTiming = blacklistTiming;
     this.#newController = newController;
     this.controller = newController(options);
+    this.service = options.mode === "global" ? new AdmissionService(this.controller) : null;
     this.blacklist = new ExecutorBlacklist(blacklistTiming);
   }
 
   get isGlobal(): boolean {
-    return this.#options.mode === "global";
+    return this.service !== null;
   }
 
   get canExchange(): boolean {

@@ -28,9 +28,9 @@ import { Exchanges } from "./exchanges.ts";
 import { Executors } from "./executors.ts";
 import { Faults } from "./faults.ts";
 import { Placements } from "./placement.ts";
-import { heardAt, type Polling, timeoutNoticedAt } from "./polling.ts";
 import { RequestQueueTopic } from "./request-queue-topic.ts";
 import { Seat } from "./seat.ts";
+import { ServiceLine } from "./service-line.ts";
 import { SimQuery } from "./sim-query.ts";
 import type { PoolConfigs, SimulationInput } from "./simulate.ts";
 import { Names, Teller } from "./teller.ts";
@@ -91,9 +91,9 @@ export class Simulation {
   readonly #hostOfCoordinator: number[] = [];
   readonly #free: number[] = [];
   readonly #releaseTiming: ReleaseTiming;
-  readonly #polling: Polling;
-  readonly #heartbeat: Micros;
   readonly #isGlobal: boolean;
+  /** Null: coordinators decide for themselves. */
+  readonly #service: ServiceLine | null;
   /** Processes started under an address, for the records. */
   readonly #starts = new Map<string, number>();
   #pools: PoolConfigs;
@@ -123,11 +123,6 @@ export class Simulation {
       delayMs: flags.release_backend_states_delay_ms,
       decayFactor: flags.batched_release_decay_factor,
     };
-    this.#polling = {
-      wait: toMicros(flags.admission_status_wait_time_ms),
-      retry: toMicros(flags.admission_status_retry_time_ms),
-    };
-    this.#heartbeat = toMicros(flags.admission_heartbeat_frequency_ms);
     this.backends = backendsOf(scenario.cluster);
     this.cluster = new Cluster(this.backends);
     const addresses = this.backends.map((b) => b.address);
@@ -166,6 +161,7 @@ export class Simulation {
     });
     this.faults = new Faults(this, { detect: DETECT, blacklist: BLACKLIST }, input);
     this.#openSeats();
+    this.#service = this.#serviceLine();
     this.exchanges = new Exchanges({
       events: this.events,
       eventKind: EXCHANGE,
@@ -206,6 +202,11 @@ export class Simulation {
       add(host, { hostId: b.address });
       this.topic.speaksFor(host);
     });
+  }
+
+  #serviceLine(): ServiceLine | null {
+    const service = this.seats[0]?.service ?? null;
+    return service === null ? null : new ServiceLine(this, service, { hears: HEARS, heartbeat: HEARTBEAT }, this.flags);
   }
 
   /** Who keeps records keeps those of every call, so that they can be gone through again. */
@@ -289,7 +290,7 @@ export class Simulation {
         this.faults.apply(this.scenario.faults[a]!, now);
         break;
       case HEARS:
-        this.#hears(this.queries[a]!, now);
+        this.#service!.hears(this.queries[a]!, now);
         break;
       case DETECT:
         this.faults.detect(a, now);
@@ -301,7 +302,7 @@ export class Simulation {
         this.#execFailed(this.queries[a]!, now);
         break;
       default:
-        this.#heartbeatReleases(this.queries[a]!, now);
+        this.#service!.heartbeat(this.queries[a]!, now);
     }
   }
 
@@ -342,7 +343,11 @@ export class Simulation {
   #submit(q: SimQuery, seat: Seat, now: Micros): void {
     const { submission } = q;
     this.exchanges.catchUp(seat, now);
-    const admission = seat.controller.submit(submission, this.#configs[q.pool]!, this.#rootConfig, toInstant(now));
+    const config = this.#configs[q.pool]!;
+    const admission =
+      this.#service === null
+        ? seat.controller.submit(submission, config, this.#rootConfig, toInstant(now))
+        : this.#service.admit(q, config, this.#rootConfig, now);
     admission.owner = q;
     q.admission = admission;
     // It lets nobody in that waits, unless it brings new limits (admission 5.7).
@@ -368,8 +373,7 @@ export class Simulation {
       this.exchanges.queueBegan(seat, now);
     } else if (!seat.isSettled) this.exchanges.arm(seat, now);
     this.teller.queued(q, now);
-    const timeout = toMicros(q.admission.timeout);
-    const noticed = this.#isGlobal ? timeoutNoticedAt(this.#polling, now, timeout) : now + timeout;
+    const noticed = this.#service?.timeoutNoticedAt(q) ?? now + toMicros(q.admission.timeout);
     q.timeout = this.events.add(noticed, TIMEOUT, q.slot, 0);
     this.#scheduleCancel(q, now);
     if (this.#input.discipline !== undefined) this.#duePass(seat);
@@ -388,11 +392,12 @@ export class Simulation {
     this.teller.admitted(q, path, now);
     this.#scheduleCancel(q, now);
     if (q.isOrphan) this.faults.admittedOrphan(q, now);
-    else if (this.#isGlobal && path === "fromQueue") this.#hearLater(q, now);
-    else this.#begin(q, now);
+    else if (this.#service !== null && path === "fromQueue") this.#service.hearLater(q, now);
+    else this.begin(q, now);
   }
 
-  #begin(q: SimQuery, now: Micros): void {
+  /** Its coordinator knows that it may run. */
+  begin(q: SimQuery, now: Micros): void {
     if (this.faults.findDead(q) >= 0) {
       q.finish = this.events.add(now, EXEC_FAILED, q.slot, 0);
       return;
@@ -414,7 +419,8 @@ export class Simulation {
   #timeOut(q: SimQuery, now: Micros): void {
     const seat = this.seats[q.seat]!;
     q.timeout = NO_EVENT;
-    seat.controller.timeOut(q.admission, toInstant(now));
+    if (this.#service === null) seat.controller.timeOut(q.admission, toInstant(now));
+    else this.#service.timeOut(q, now);
     this.leftQueue(q, seat);
     this.exchanges.mayMoveLater(seat, now);
     this.teller.timedOut(q, now);
@@ -423,19 +429,9 @@ export class Simulation {
 
   #cancel(q: SimQuery, now: Micros): void {
     q.cancel = NO_EVENT;
-    if (q.state === "running") {
-      this.#stopAndFinish(q, "cancelled", now);
-      return;
-    }
-    const seat = this.seats[q.seat]!;
-    if (this.#isGlobal) {
-      // The cell is set: no time-out can be noticed any more.
-      if (q.timeout !== NO_EVENT) this.events.remove(q.timeout);
-      q.timeout = NO_EVENT;
-      seat.controller.markCancelled(q.admission);
-      seat.isSettled = false;
-      this.#hearLater(q, now);
-    } else this.cancelQueued(q, "cancelled", now);
+    if (this.#service !== null) this.#service.cancel(q, now);
+    else if (q.state === "running") this.stopAndFinish(q, "cancelled", now);
+    else this.cancelQueued(q, "cancelled", now);
   }
 
   /** Out of its controller's queue without a decision. */
@@ -457,31 +453,6 @@ export class Simulation {
     q.timeout = NO_EVENT;
   }
 
-  /** With `admissiond` the coordinator hears at its next poll (7.7). */
-  #hearLater(q: SimQuery, now: Micros): void {
-    if (q.hears !== NO_EVENT) this.events.remove(q.hears);
-    const timeout = toMicros(q.admission.timeout);
-    q.hears = this.events.add(heardAt(this.#polling, q.submittedAt, timeout, now), HEARS, q.slot, 0);
-  }
-
-  #hears(q: SimQuery, now: Micros): void {
-    const seat = this.seats[q.seat]!;
-    const { admission } = q;
-    q.hears = NO_EVENT;
-    const wasQueued = admission.state === "queued";
-    seat.controller.settle(admission, toInstant(now));
-    this.exchanges.mayMoveLater(seat, now);
-    if (admission.state === "running") this.#begin(q, now);
-    else if (admission.state === "rejected") this.end(q, "rejected", now);
-    else {
-      if (wasQueued) {
-        this.leftQueue(q, seat);
-        this.teller.cancelled(q, true, now);
-      }
-      this.end(q, "cancelled", now);
-    }
-  }
-
   // Passes
 
   /** The instant has nothing else to do: whoever was woken looks at his queues, in order of address. */
@@ -497,7 +468,7 @@ export class Simulation {
     this.exchanges.catchUp(seat, now);
     this.#leftInPass = 0;
     this.#wasPassCut = false;
-    if (discipline === undefined) seat.controller.dequeuePass(toInstant(now), this.#sink);
+    if (discipline === undefined) (seat.service ?? seat.controller).dequeuePass(toInstant(now), this.#sink);
     else discipline.pass(seat.controller, toInstant(now), this.#sink);
     if (this.#leftInPass > 0) this.exchanges.willPublish(seat, now);
     seat.isSettled = this.#leftInPass === 0 || this.#isPassExhaustive();
@@ -543,7 +514,7 @@ export class Simulation {
   }
 
   #outOfQueue(q: SimQuery, how: Ending): void {
-    if (this.#isGlobal && !q.isOrphan) this.#hearLater(q, this.now);
+    if (this.#service !== null && !q.isOrphan) this.#service.hearLater(q, this.now);
     else this.end(q, how, this.now);
   }
 
@@ -583,29 +554,33 @@ export class Simulation {
   }
 
   #releaseBackends(q: SimQuery, positions: readonly number[], now: Micros): void {
-    if (this.faults.losesRelease(q)) {
-      q.lost = [...(q.lost ?? []), ...positions];
+    if (this.#service !== null) {
+      this.#service.releaseBackends(q, positions, now);
       return;
     }
-    const seat = this.seats[q.seat]!;
-    const bytes = seat.controller.releaseBackends(q.admission, positions);
+    const bytes = this.seats[q.seat]!.controller.releaseBackends(q.admission, positions);
     const { addresses } = q.placement;
-    this.teller.backendsReleased(
+    this.backendsReleased(
       q,
       positions.map((i) => addresses[i]!),
       bytes,
       now,
     );
-    this.#wake(seat, now);
+  }
+
+  /** Its controller holds so much less of it. */
+  backendsReleased(q: SimQuery, hosts: readonly string[], bytes: number, now: Micros): void {
+    this.teller.backendsReleased(q, hosts, bytes, now);
+    this.#wake(this.seats[q.seat]!, now);
   }
 
   /** It ends now, whatever still runs of it. */
   fail(q: SimQuery, error: string, now: Micros): void {
     q.error = error;
-    this.#stopAndFinish(q, "failed", now);
+    this.stopAndFinish(q, "failed", now);
   }
 
-  #stopAndFinish(q: SimQuery, state: FinishState, now: Micros): void {
+  stopAndFinish(q: SimQuery, state: FinishState, now: Micros): void {
     this.executors.stop(q, now);
     this.exchanges.reservationsChanged(now);
     if (q.hears !== NO_EVENT) this.events.remove(q.hears);
@@ -617,7 +592,7 @@ export class Simulation {
     q.finish = NO_EVENT;
     const dead = this.faults.findDead(q);
     if (dead < 0) {
-      this.#begin(q, now);
+      this.begin(q, now);
       return;
     }
     this.faults.avoid(this.seats[q.seat]!, dead, now);
@@ -627,31 +602,20 @@ export class Simulation {
   /** The query is over for its client; then what is still held comes back in one call, and its place (9.3). */
   #finish(q: SimQuery, state: FinishState, now: Micros): void {
     q.outcome = state;
-    if (!this.faults.losesRelease(q)) {
-      this.release(q, now);
-      return;
-    }
-    this.#tellClient(q, state, now);
-    this.releaseAtHeartbeat(q, now);
-  }
-
-  /** A coordinator's heartbeat that does not name the query makes `admissiond` release it (7.7). */
-  releaseAtHeartbeat(q: SimQuery, now: Micros): void {
-    if (q.hears !== NO_EVENT) this.events.remove(q.hears);
-    const next = Math.ceil((now + 1) / this.#heartbeat) * this.#heartbeat;
-    q.hears = this.events.add(next, HEARTBEAT, q.slot, 0);
-  }
-
-  #heartbeatReleases(q: SimQuery, now: Micros): void {
-    q.hears = NO_EVENT;
-    this.release(q, now);
+    if (this.#service === null) this.release(q, now);
+    else this.#service.release(q, now);
   }
 
   release(q: SimQuery, now: Micros): void {
-    const seat = this.seats[q.seat]!;
-    const bytes = seat.controller.releaseRest(q.admission);
-    if (bytes > 0 || q.releasing === null) this.teller.backendsReleased(q, this.#unreleased(q), bytes, now);
-    seat.controller.releaseQuery(q.admission, q.peak);
+    const { controller } = this.seats[q.seat]!;
+    const bytes = controller.releaseRest(q.admission);
+    controller.releaseQuery(q.admission, q.peak);
+    this.restReleased(q, bytes, now);
+  }
+
+  /** What its controller still held, in one call, and its place in the pool. */
+  restReleased(q: SimQuery, bytes: number, now: Micros): void {
+    if (bytes > 0 || q.releasing === null) this.teller.backendsReleased(q, this.unreleased(q), bytes, now);
     this.released(q, now);
   }
 
@@ -663,7 +627,7 @@ export class Simulation {
     this.end(q, q.outcome, now);
   }
 
-  #unreleased(q: SimQuery): readonly string[] {
+  unreleased(q: SimQuery): readonly string[] {
     const { addresses } = q.placement;
     if (q.releasing === null) return addresses;
     return [...(q.lost ?? []), ...q.releasing.close()].map((i) => addresses[i]!);
@@ -687,7 +651,7 @@ export class Simulation {
   }
 
   /** The client has its answer, or has lost its connection; admission still holds the query. */
-  #tellClient(q: SimQuery, how: Ending, now: Micros): void {
+  tellClient(q: SimQuery, how: Ending, now: Micros): void {
     if (q.isClientGone) return;
     q.isClientGone = true;
     if (q.cancel !== NO_EVENT) this.events.remove(q.cancel);
@@ -719,7 +683,7 @@ export class Simulation {
     q.timeout = NO_EVENT;
     if (q.hears !== NO_EVENT) this.events.remove(q.hears);
     q.hears = NO_EVENT;
-    this.#tellClient(q, "failed", now);
+    this.tellClient(q, "failed", now);
     if (q.state === "running") this.executors.suspend(q);
     else if (q.admission.state === "queued") this.#abandoned++;
     else this.end(q, "failed", now);
@@ -727,14 +691,8 @@ export class Simulation {
 
   /** With `admissiond`: released because their coordinator is gone (9.5). And who runs on hosts that left must fail. */
   #membershipChanged(seat: Seat, released: readonly AdmissionQuery[], now: Micros): void {
-    for (const a of released) {
-      const q = a.owner as SimQuery;
-      q.outcome = "failed";
-      this.executors.stop(q, now);
-      const hosts = this.#unreleased(q);
-      this.teller.backendsReleased(q, hosts, amountOn(q, hosts), now);
-      this.released(q, now);
-    }
+    for (const a of released) (a.owner as SimQuery).outcome = "failed";
+    if (released.length > 0) this.#service!.releasedByService(released, now);
     this.faults.failOnLostHosts(seat, now);
     this.faults.watchBlacklist(seat);
   }
@@ -749,6 +707,10 @@ export class Simulation {
     // The next submission to a pool brings its new limits to those that wait (5.7).
     for (const seat of this.seats) seat.hasNewLimits = true;
     this.workload.configurationChanged();
+  }
+
+  releaseAtHeartbeat(q: SimQuery, now: Micros): void {
+    this.#service!.releaseAtHeartbeat(q, now);
   }
 
   // Names
@@ -791,11 +753,4 @@ export class Simulation {
     else this.executors.hostsMayRefuse(this.#running());
     return config;
   }
-}
-
-/** What the controller held of the query on these hosts (MEM-11). */
-function amountOn(q: SimQuery, hosts: readonly string[]): number {
-  const { perHost, onCoordinator } = q.admission.memory!;
-  const { coordinator } = q.submission;
-  return hosts.reduce((sum, host) => sum + (host === coordinator ? onCoordinator : perHost), 0);
 }

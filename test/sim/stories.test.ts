@@ -16,10 +16,13 @@ interface Story {
   readonly every?: string;
   readonly arrivals: readonly unknown[];
   readonly duration?: string;
+  readonly cancelAfter?: string;
   readonly faults?: readonly unknown[];
   readonly pool?: Partial<PoolConfig>;
   readonly executors?: number;
 }
+
+const common = { user: "ana", pool: "root.adhoc", estimate: "100mb", uses: { peak: "10mb" } };
 
 function told(s: Story): RunEvent[] {
   const scenario = parseScenario(
@@ -32,7 +35,8 @@ function told(s: Story): RunEvent[] {
       },
       pools: "flags",
       queries: {
-        q: { user: "ana", pool: "root.adhoc", estimate: "100mb", uses: { peak: "10mb" }, duration: s.duration ?? "3s" },
+        q: { ...common, duration: s.duration ?? "3s", ...(s.cancelAfter && { cancelAfter: s.cancelAfter }) },
+        minute: { ...common, duration: "60s" },
       },
       arrivals: s.arrivals,
       faults: s.faults ?? [],
@@ -187,6 +191,51 @@ describe("7.7 admissiond is asked, and answers when asked", () => {
       faults: [{ fault: "releasesLost", at: "0s", chance: 1 }],
     });
     expect(ofKind(lossy, "released").map((e) => e.at)).toEqual([2000]);
+  });
+
+  test("one heartbeat makes up for all that its coordinator has lost, and for nobody else's", () => {
+    const lossy = told({
+      coordinators: 2,
+      admission: "admissiond",
+      arrivals: [
+        { coordinator: "coord-1", at: "0s", query: "q", count: 2 },
+        // Ends as the other two are released, and is lost after that.
+        { coordinator: "coord-2", at: "1s", query: "q", count: 1 },
+      ],
+      duration: "2950ms",
+      faults: [{ fault: "releasesLost", at: "0s", chance: 1 }],
+    });
+    expect(ofKind(lossy, "released").map((e) => e.at)).toEqual([3000, 3000, 4000]);
+  });
+
+  test("a client that gives up in the gap: the query is admitted, never begins, and is given back when heard of", () => {
+    const gap = told({
+      coordinators: 2,
+      admission: "admissiond",
+      duration: "3075ms",
+      cancelAfter: "3078ms",
+      arrivals: [{ at: "0s", query: "q", count: 11 }],
+    });
+    const last = ofKind(gap, "admitted").at(-1)!;
+    expect([last.at, last.path]).toEqual([3075, "fromQueue"]);
+    expect(gap.filter((e) => "query" in e && e.query === last.query && e.kind === "fragmentStarted")).toEqual([]);
+    expect(ofKind(gap, "released").at(-1)).toMatchObject({ query: last.query, at: 3080, state: "cancelled" });
+  });
+
+  test.each([
+    { at: 1000, during: "a call", heard: 1000 },
+    { at: 1095, during: "a pause", heard: 1100 },
+  ])("9.4 a cancellation during $during is cleaned up at $heard ms", ({ at, heard }) => {
+    const events = told({
+      admission: "admissiond",
+      cancelAfter: `${at}ms`,
+      pool: { maxRequests: 1 },
+      arrivals: [
+        { at: "0s", query: "minute", count: 1 },
+        { at: "0s", query: "q", count: 1 },
+      ],
+    });
+    expect(ofKind(events, "cancelled").map((e) => [e.at, e.wasQueued])).toEqual([[heard, true]]);
   });
 });
 

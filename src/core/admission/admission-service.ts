@@ -10,38 +10,21 @@
  *
  * Two things to keep: a wait that is over is noticed only by a poll (a dead coordinator's query never times
  * out, T-59), and queued queries of a vanished coordinator stay until they reach the head, where they are
- * refused (REJ-C2). How many workers decide at a time, and when messages arrive, is the driver's (T-60).
+ * refused (REJ-C2). When messages arrive is the driver's, by `status-calls.ts`.
+ *
+ * In the product a pool of workers decides, and the order in which they get there is only about that of arrival
+ * (T-60). A decision takes no time here, so neither their number nor the queue before them would change anything.
  */
 import { invariant } from "../assert.ts";
 import type { Membership } from "../cluster/membership.ts";
 import { positionOf } from "../cluster/schedule.ts";
 import type { PoolConfig } from "../pool-config.ts";
-import type { Instant, Millis } from "../units.ts";
+import type { Instant } from "../units.ts";
+import { heldBytes } from "./charge.ts";
 import type { AdmissionController } from "./controller.ts";
 import type { DequeueSink } from "./dequeue-pass.ts";
 import type { AdmissionQuery } from "./query.ts";
 import type { AdmissionRequest } from "./request.ts";
-
-/** Flags of the protocol, with the product's defaults (admission 11.2). */
-export interface ServiceTiming {
-  /** `--admission_thread_pool_size` and `--max_admission_queue_size`. */
-  readonly workers: number;
-  readonly backlog: number;
-  /** `--admission_status_wait_time_ms`, `--admission_status_retry_time_ms`. */
-  readonly statusWait: Millis;
-  readonly statusRetry: Millis;
-  readonly heartbeat: Millis;
-  readonly maxRetry: Millis;
-}
-
-export const DEFAULT_SERVICE_TIMING: ServiceTiming = {
-  workers: 5,
-  backlog: 50,
-  statusWait: 100 as Millis,
-  statusRetry: 10 as Millis,
-  heartbeat: 1000 as Millis,
-  maxRetry: 60_000 as Millis,
-};
 
 /** What GetQueryStatus says: no such query, no answer yet, or the query in its final state or running. */
 export type QueryStatus =
@@ -92,6 +75,11 @@ export class AdmissionService {
     return true;
   }
 
+  /** AdmitQuery, with a worker that is free at once. Null for a request that was handed over before. */
+  admit(request: AdmissionRequest, config: PoolConfig, rootConfig: PoolConfig, now: Instant): AdmissionQuery | null {
+    return this.accept(request) ? this.decide(request.queryId, config, rootConfig, now) : null;
+  }
+
   /** A worker's turn. Null when the query was forgotten in the meantime. */
   decide(queryId: string, config: PoolConfig, rootConfig: PoolConfig, now: Instant): AdmissionQuery | null {
     const entry = this.#entries.get(queryId);
@@ -122,23 +110,27 @@ export class AdmissionService {
     return true;
   }
 
-  /** ReleaseQueryBackends, by address; false, and nothing released, when one of them is not held any more. */
-  releaseBackends(queryId: string, hosts: readonly string[]): boolean {
+  /**
+   * ReleaseQueryBackends, by address: how many bytes of the pool's admitted memory came free. Null, and nothing is
+   * released, when one of them is not held any more.
+   */
+  releaseBackends(queryId: string, hosts: readonly string[]): number | null {
     const query = this.#entries.get(queryId)?.query;
-    if (query?.plan === null || query?.plan === undefined || query.state !== "running") return false;
+    if (query?.plan === null || query?.plan === undefined || query.state !== "running") return null;
     const { schedule } = query.plan;
     const positions = hosts.map((host) => positionOf(schedule, host));
-    if (positions.some((i) => i < 0 || query.releasedBackends?.[i] === 1)) return false;
-    this.controller.releaseBackends(query, positions);
-    return true;
+    if (positions.some((i) => i < 0 || query.releasedBackends?.[i] === 1)) return null;
+    return this.controller.releaseBackends(query, positions);
   }
 
-  /** ReleaseQuery: releases what is left of it. False for a late or repeated message. */
-  release(queryId: string, peak: number): boolean {
-    const entry = this.#entries.get(queryId);
-    if (entry === undefined) return false;
+  /** ReleaseQuery, with what is left of it: the bytes that came free. Null for a late or repeated message. */
+  release(queryId: string, peak: number): number | null {
+    const query = this.#entries.get(queryId)?.query ?? null;
     this.#entries.delete(queryId);
-    return entry.query !== null && this.controller.releaseQuery(entry.query, peak);
+    if (query === null || query.state !== "running") return null;
+    const bytes = heldBytes(query);
+    this.controller.releaseQuery(query, peak);
+    return bytes;
   }
 
   /**

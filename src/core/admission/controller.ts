@@ -51,6 +51,9 @@ export type Checks =
   | { readonly kind: "groups"; readonly groups: readonly GroupChecks[] }
   | { readonly kind: "nowhere"; readonly reason: QueueReason | RejectReason };
 
+/** Moments are whole microseconds, written in milliseconds: what is less than half of one apart is not apart. */
+const ROUNDING = 0.0005;
+
 const NO_EXECUTORS: QueueReason = { rule: "NO-EXECUTORS" };
 const NO_COORDINATOR: QueueReason = { rule: "NO-COORDINATOR" };
 const NO_BACKENDS: RejectReason = {
@@ -521,7 +524,7 @@ export class AdmissionController {
 
   /** Global mode's GetQueryStatus (7.7): true when the answer is known. Time-outs are noticed only here. */
   poll(q: AdmissionQuery, now: Instant): boolean {
-    if (q.state === "queued" && !q.isCancelMarked && now - q.queuedAt < q.timeout) return false;
+    if (q.state === "queued" && !q.isCancelMarked && now - q.queuedAt < q.timeout - ROUNDING) return false;
     if (q.state === "queued" && !q.isCancelMarked) this.timeOut(q, now);
     else this.settle(q, now);
     return true;

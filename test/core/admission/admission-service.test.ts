@@ -85,7 +85,7 @@ describe("7.7 AdmitQuery and GetQueryStatus", () => {
       );
       expect(s.pass()).toEqual([`admitted ${id}`]);
     }
-    expect(s.service.release(running, -1), "released before").toBe(false);
+    expect(s.service.release(running, -1), "released before").toBeNull();
   });
 
   test("time-outs are noticed only by a poll, and late ones count the time until then", () => {
@@ -164,10 +164,11 @@ describe("release, lost, late and repeated", () => {
   test("ReleaseQuery takes the rest with it and is done once", () => {
     const s = new Service();
     const id = s.submit(one);
-    expect(s.service.releaseBackends(id, ["e1:1"])).toBe(true);
-    expect(s.service.releaseBackends(id, ["e2:1", "e1:1"]), "one of them again").toBe(false);
-    expect([s.service.release(id, gib(1)), s.service.release(id, gib(1))]).toEqual([true, false]);
-    expect(s.service.releaseBackends(id, ["e2:1"]), "late").toBe(false);
+    const held = s.service.controller.pool("root.p")!.stats.localMemAdmitted;
+    expect(s.service.releaseBackends(id, ["e1:1"])).toBe(gib(1));
+    expect(s.service.releaseBackends(id, ["e2:1", "e1:1"]), "one of them again").toBeNull();
+    expect([s.service.release(id, gib(1)), s.service.release(id, gib(1))]).toEqual([held - gib(1), null]);
+    expect(s.service.releaseBackends(id, ["e2:1"]), "late").toBeNull();
     expect(s.service.controller.pool("root.p")!.stats).toMatchObject({
       localRunning: 0,
       localMemAdmitted: 0,
@@ -180,7 +181,7 @@ describe("release, lost, late and repeated", () => {
     const running = s.submit(one);
     const early = s.submit(one);
     // A release that overtook the admission: nothing runs yet, and the service knows the query no more.
-    expect(s.service.release(early, -1)).toBe(false);
+    expect(s.service.release(early, -1)).toBeNull();
     s.service.release(running, -1);
     expect(s.pass()).toEqual([`admitted ${early}`]);
     expect(s.service.heartbeat("a:1", 1, new Set()).map((q) => q.id)).toEqual([early]);

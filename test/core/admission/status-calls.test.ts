@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { heardAt, timeoutNoticedAt } from "../../src/sim/polling.ts";
+import { heardAt, nextHeartbeat, timeoutNoticedAt } from "../../../src/core/admission/status-calls.ts";
 
 const MS = 1000;
 const DEFAULT = { wait: 100 * MS, retry: 10 * MS };
@@ -42,5 +42,22 @@ describe("7.7 when a coordinator hears of a decision", () => {
     expect(timeoutNoticedAt(DEFAULT, 5, 0)).toBe(5);
     expect(timeoutNoticedAt({ wait: 0, retry: 0 }, 5, 3)).toBe(8);
     expect(heardAt({ wait: 0, retry: 0 }, 0, 0, 42)).toBe(42);
+  });
+
+  test.each([0, -1])("a wait of %d: one call for all the time that the query may wait", (wait) => {
+    const calls = { wait, retry: 10 };
+    expect(timeoutNoticedAt(calls, 5, 1000)).toBe(1005);
+    expect(heardAt(calls, 5, 1000, 999)).toBe(999);
+  });
+});
+
+describe("9.5 heartbeats", () => {
+  test.each([
+    { now: 0, next: 1000 },
+    { now: 999, next: 1000 },
+    { now: 1000, next: 2000 },
+    { now: 1001, next: 2000 },
+  ])("after $now ms the next one comes at $next ms", ({ now, next }) => {
+    expect(nextHeartbeat(1000, now)).toBe(next);
   });
 });
