@@ -37,9 +37,10 @@ const ARITY_SHIFT = 2;
 export class EventQueue {
   /** heap[i] = slot, ordered by (time, order of scheduling). */
   #heap = new Int32Array(FIRST_CAPACITY);
+  /** Its time once more, where the next comparison finds it. */
+  #heapTime = new Float64Array(FIRST_CAPACITY);
   /** Where a slot stands in the heap; -1 when the slot is free. */
   #place = new Int32Array(FIRST_CAPACITY).fill(-1);
-  #time = new Float64Array(FIRST_CAPACITY);
   #order = new Float64Array(FIRST_CAPACITY);
   #kind = new Int32Array(FIRST_CAPACITY);
   #a = new Int32Array(FIRST_CAPACITY);
@@ -62,7 +63,7 @@ export class EventQueue {
 
   /** Time of the next event, Infinity when there is none. */
   get nextTime(): Micros {
-    return this.#size === 0 ? Number.POSITIVE_INFINITY : this.#time[this.#heap[0]!]!;
+    return this.#size === 0 ? Number.POSITIVE_INFINITY : this.#heapTime[0]!;
   }
 
   /** hot: bench/simulate */
@@ -78,12 +79,11 @@ export class EventQueue {
   #put(time: Micros, order: number, kind: number, a: number, b: number): EventHandle {
     if (time < this.time) fail("an event is scheduled for the past");
     const slot = this.#freeCount > 0 ? this.#free[--this.#freeCount]! : this.#newSlot();
-    this.#time[slot] = time;
     this.#order[slot] = order;
     this.#kind[slot] = kind;
     this.#a[slot] = a;
     this.#b[slot] = b;
-    this.#rise(this.#size++, slot);
+    this.#rise(this.#size++, slot, time);
     return slot;
   }
 
@@ -91,13 +91,13 @@ export class EventQueue {
   take(): number {
     if (this.#size === 0) return -1;
     const slot = this.#heap[0]!;
-    this.time = this.#time[slot]!;
+    this.time = this.#heapTime[0]!;
     this.a = this.#a[slot]!;
     this.b = this.#b[slot]!;
     this.#free[this.#freeCount++] = slot;
     this.#place[slot] = -1;
-    const last = this.#heap[--this.#size]!;
-    if (this.#size > 0) this.#sink(0, last);
+    const last = --this.#size;
+    if (last > 0) this.#sink(0, this.#heap[last]!, this.#heapTime[last]!);
     return this.#kind[slot]!;
   }
 
@@ -107,68 +107,69 @@ export class EventQueue {
     if (place < 0) fail("an event is removed that is not pending");
     this.#free[this.#freeCount++] = handle;
     this.#place[handle] = -1;
-    const last = this.#heap[--this.#size]!;
-    if (place === this.#size) return;
+    const last = --this.#size;
+    if (place === last) return;
     // The last one may belong above or below the hole.
-    const parent = (place - 1) >> ARITY_SHIFT;
-    if (place > 0 && this.#isBefore(last, this.#heap[parent]!)) this.#rise(place, last);
-    else this.#sink(place, last);
+    const slot = this.#heap[last]!;
+    const time = this.#heapTime[last]!;
+    if (place > 0 && this.#isBefore(slot, time, (place - 1) >> ARITY_SHIFT)) this.#rise(place, slot, time);
+    else this.#sink(place, slot, time);
   }
 
-  #isBefore(x: number, y: number): boolean {
-    const tx = this.#time[x]!;
-    const ty = this.#time[y]!;
-    return tx < ty || (tx === ty && this.#order[x]! < this.#order[y]!);
+  #isBefore(slot: number, time: Micros, at: number): boolean {
+    const there = this.#heapTime[at]!;
+    return time < there || (time === there && this.#order[slot]! < this.#order[this.#heap[at]!]!);
   }
 
-  /** Puts `slot` at `place` or nearer to the top. A new event is the youngest, so only its time matters. */
-  #rise(from: number, slot: number): void {
+  #rise(from: number, slot: number, time: Micros): void {
     const heap = this.#heap;
+    const times = this.#heapTime;
     const place = this.#place;
     let at = from;
     while (at > 0) {
       const parent = (at - 1) >> ARITY_SHIFT;
+      if (!this.#isBefore(slot, time, parent)) break;
       const above = heap[parent]!;
-      if (!this.#isBefore(slot, above)) break;
       heap[at] = above;
+      times[at] = times[parent]!;
       place[above] = at;
       at = parent;
     }
     heap[at] = slot;
+    times[at] = time;
     place[slot] = at;
   }
 
-  #sink(from: number, slot: number): void {
+  /** hot: bench/simulate */
+  #sink(from: number, slot: number, time: Micros): void {
     const heap = this.#heap;
+    const times = this.#heapTime;
     const place = this.#place;
-    const times = this.#time;
     const orders = this.#order;
     const size = this.#size;
-    const time = times[slot]!;
-    const order = orders[slot]!;
     let at = from;
     for (;;) {
       const first = (at << ARITY_SHIFT) + 1;
       if (first >= size) break;
       const end = Math.min(first + 4, size);
-      let least = heap[first]!;
-      let leastTime = times[least]!;
-      let leastAt = first;
+      let least = first;
+      let leastTime = times[first]!;
       for (let child = first + 1; child < end; child++) {
-        const candidate = heap[child]!;
-        const t = times[candidate]!;
-        if (t < leastTime || (t === leastTime && orders[candidate]! < orders[least]!)) {
-          least = candidate;
+        const t = times[child]!;
+        if (t < leastTime || (t === leastTime && orders[heap[child]!]! < orders[heap[least]!]!)) {
+          least = child;
           leastTime = t;
-          leastAt = child;
         }
       }
-      if (time < leastTime || (time === leastTime && order < orders[least]!)) break;
-      heap[at] = least;
-      place[least] = at;
-      at = leastAt;
+      const below = heap[least]!;
+      if (time < leastTime || (time === leastTime && orders[slot]! < orders[below]!)) break;
+      heap[at] = below;
+      times[at] = leastTime;
+      place[below] = at;
+      at = least;
     }
     heap[at] = slot;
+    times[at] = time;
     place[slot] = at;
   }
 
@@ -185,7 +186,7 @@ export class EventQueue {
     };
     this.#heap = wider(new Int32Array(capacity), this.#heap);
     this.#place = wider(new Int32Array(capacity).fill(-1), this.#place);
-    this.#time = wider(new Float64Array(capacity), this.#time);
+    this.#heapTime = wider(new Float64Array(capacity), this.#heapTime);
     this.#order = wider(new Float64Array(capacity), this.#order);
     this.#kind = wider(new Int32Array(capacity), this.#kind);
     this.#a = wider(new Int32Array(capacity), this.#a);
