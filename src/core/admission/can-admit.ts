@@ -24,9 +24,6 @@ export interface AdmitCheck {
   readonly config: PoolConfig;
   readonly fromQueue: boolean;
   readonly stale: StaleAge;
-  /** Positions in the schedule before which no host is short; 0 when nothing is known. */
-  readonly slotsFrom: number;
-  readonly memoryFrom: number;
 }
 
 /** The first check that fails, in the product's order; null: admit. */
@@ -72,9 +69,9 @@ export const isSlotExempt = (group: string, pool: string): boolean =>
 const slotsMissing = (check: AdmitCheck): QueueReason | null =>
   isSlotExempt(check.schedule.group, check.pool.name) ? null : slotsTaken(check);
 
-export function slotsTaken({ hosts, schedule, slotsFrom }: AdmitCheck): QueueReason | null {
+export function slotsTaken({ hosts, schedule }: AdmitCheck): QueueReason | null {
   const { backends } = schedule;
-  for (let i = slotsFrom; i < backends.length; i++) {
+  for (let i = hosts.slotsFrom(); i < backends.length; i++) {
     const { desc, slots: needed } = backends[i]!;
     const inUse = hosts.slotsInUseOn(desc.address, i);
     if (inUse + needed > desc.admissionSlots)
@@ -96,7 +93,7 @@ export function hostMemoryTaken(check: AdmitCheck): QueueReason | null {
   const { hosts, schedule, memory, config, stale } = check;
   if (isUnlimited(config.maxMemResources)) return null;
   const { backends } = schedule;
-  for (let i = check.memoryFrom; i < backends.length; i++) {
+  for (let i = hosts.memoryFrom(); i < backends.length; i++) {
     const { desc, isCoordBackend } = backends[i]!;
     const needed = isCoordBackend ? memory.onCoordinator : memory.perHost;
     const limit = desc.admitMemLimit;

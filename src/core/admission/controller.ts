@@ -35,7 +35,7 @@ import { hasQuotas, quotaReason } from "./quotas.ts";
 import { type QueueReason, type RejectReason, type StaleAge, sameReason } from "./reasons.ts";
 import { isQueueFull, queueFull, rejectForPool } from "./reject.ts";
 import type { AdmissionRequest } from "./request.ts";
-import { firstShortOfMemory, firstShortOfSlots, memoryFits, slotsFit } from "./room.ts";
+import { memoryFits, slotsFit } from "./room.ts";
 import { detailsFor } from "./top-consumers.ts";
 import { TopicExchange } from "./topic-exchange.ts";
 import type { HostsView, PoolView } from "./views.ts";
@@ -307,28 +307,17 @@ export class AdmissionController {
   #notNow(q: AdmissionQuery, plan: Plan, config: PoolConfig, fromQueue: boolean, now: Instant): void {
     const reason = whyNotNow({
       pool: q.pool.stats,
-      hosts: this.#hostsOf(plan),
+      hosts: plan.room,
       schedule: plan.schedule,
       memory: plan.memory,
       config,
       fromQueue,
       stale: this.staleAge(now),
-      slotsFrom: firstShortOfSlots(plan, this.#book),
-      memoryFrom: firstShortOfMemory(plan, this.#book),
     });
     invariant(reason !== null, "what does not fit has a reason");
     q.attemptReason = reason;
     if (isCoordinatorShort(reason, plan.schedule)) this.#isCoordinatorShort = true;
     if (reason.rule === "ADM-4" || reason.rule === "ADM-5") q.details = this.#detailsFor(reason, q.pool);
-  }
-
-  /** This controller's view of a plan's hosts, by number. */
-  #hostsOf(plan: Plan): HostsView {
-    const book = this.#book;
-    return {
-      memReservedOn: (_host, i) => book.effectiveReserved(plan.hosts[i]!),
-      slotsInUseOn: (_host, i) => book.effectiveSlots(plan.hosts[i]!),
-    };
   }
 
   #detailsFor(reason: QueueReason, pool: Pool): string {
@@ -713,14 +702,12 @@ export class AdmissionController {
     if (plan.config !== config) plan.workOut(config);
     const failing = allThatFails({
       pool: view?.pool ?? q.pool.stats,
-      hosts: view?.hosts ?? this.#hostsOf(plan),
+      hosts: view?.hosts ?? plan.room,
       schedule: plan.schedule,
       memory: plan.memory,
       config,
       fromQueue: true,
       stale: this.staleAge(now),
-      slotsFrom: 0,
-      memoryFrom: 0,
     });
     return { group: plan.schedule.group, rejection: plan.rejection, failing };
   }

@@ -34,6 +34,14 @@ export class ExactState implements HostsView {
   }
 
   /** For `AdmissionController.checksFor`. */
+  slotsFrom(): number {
+    return 0;
+  }
+
+  memoryFrom(): number {
+    return 0;
+  }
+
   viewOf(pool: string): { readonly pool: PoolView; readonly hosts: HostsView } {
     return { pool: this.#poolView(pool), hosts: this };
   }

@@ -13,6 +13,8 @@ import type { GroupLedger, HostBook, HostId } from "./host-book.ts";
 import { type MemoryToAdmit, memoryToAdmit, type PlacementFacts, usesDedicatedEstimate } from "./memory-to-admit.ts";
 import type { RejectReason } from "./reasons.ts";
 import { rejectForSchedule } from "./reject.ts";
+import { PlanRoom } from "./room.ts";
+import type { HostsView } from "./views.ts";
 
 /** How many queries of this controller run in the group; one object per metric (admission 10.4). */
 export interface GroupGauge {
@@ -39,6 +41,7 @@ export class Plan {
   /** Position of the coordinator in that ledger, -1 when it isn't an executor of the group. */
   readonly coordinatorLeaf: number;
   readonly gauge: GroupGauge | null;
+  readonly room: HostsView;
   readonly #placement: PlacementFacts;
   readonly #flags: PlanFlags;
 
@@ -67,6 +70,7 @@ export class Plan {
     this.ledger = chargesGroup && sameSize(schedule, ledger, book, this.coordinatorHost) ? ledger : null;
     this.coordinatorLeaf = this.ledger === null ? -1 : book.leafIn(this.ledger, this.coordinatorHost);
     this.gauge = gauge;
+    this.room = new PlanRoom(this, book);
     this.#flags = flags;
     const { coordinatorBackend: coordinator } = schedule;
     this.#placement = {

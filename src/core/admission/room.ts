@@ -6,6 +6,34 @@
  */
 import type { HostBook } from "./host-book.ts";
 import type { Plan } from "./plan.ts";
+import type { HostsView } from "./views.ts";
+
+/** A controller's view of a plan's hosts, for the plain checks. */
+export class PlanRoom implements HostsView {
+  readonly #plan: Plan;
+  readonly #book: HostBook;
+
+  constructor(plan: Plan, book: HostBook) {
+    this.#plan = plan;
+    this.#book = book;
+  }
+
+  memReservedOn(_host: string, position: number): number {
+    return this.#book.effectiveReserved(this.#plan.hosts[position]!);
+  }
+
+  slotsInUseOn(_host: string, position: number): number {
+    return this.#book.effectiveSlots(this.#plan.hosts[position]!);
+  }
+
+  slotsFrom(): number {
+    return firstShortOfSlots(this.#plan, this.#book);
+  }
+
+  memoryFrom(): number {
+    return firstShortOfMemory(this.#plan, this.#book);
+  }
+}
 
 /** hot: bench/decision */
 export function slotsFit(plan: Plan, book: HostBook): boolean {
@@ -55,7 +83,7 @@ function coordinatorHasMemory({ schedule, coordinatorHost, memory }: Plan, book:
 }
 
 /** Position in the schedule of the first host without the slots, its length when there is none. */
-export function firstShortOfSlots(plan: Plan, book: HostBook): number {
+function firstShortOfSlots(plan: Plan, book: HostBook): number {
   const { ledger, schedule, coordinatorLeaf } = plan;
   if (ledger === null) return 0;
   const leaf = ledger.slotRoom.firstBelowExcept(schedule.executorSlots + ledger.slots, coordinatorLeaf);
@@ -63,7 +91,7 @@ export function firstShortOfSlots(plan: Plan, book: HostBook): number {
 }
 
 /** The same for memory. */
-export function firstShortOfMemory(plan: Plan, book: HostBook): number {
+function firstShortOfMemory(plan: Plan, book: HostBook): number {
   const { ledger, memory, coordinatorLeaf } = plan;
   if (ledger === null) return 0;
   const admitted = ledger.admittedRoom.firstBelowExcept(memory.perHost + ledger.mem, coordinatorLeaf);

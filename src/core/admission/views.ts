@@ -22,4 +22,7 @@ export interface HostsView {
   memReservedOn(host: string, position: number): number;
   /** `slotsInUse(h)` of admission 4. */
   slotsInUseOn(host: string, position: number): number;
+  /** Positions in the schedule before which no host is short of it; 0 when nothing is known. */
+  slotsFrom(): number;
+  memoryFrom(): number;
 }

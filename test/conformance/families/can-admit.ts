@@ -112,7 +112,5 @@ function checkOf(input: Json, fromQueue: boolean | undefined): AdmitCheck {
     config: poolConfigFrom(input.limits),
     fromQueue: fromQueue ?? false,
     stale: staleFrom(input.state, input.flags),
-    slotsFrom: 0,
-    memoryFrom: 0,
   };
 }

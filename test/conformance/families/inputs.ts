@@ -132,6 +132,8 @@ export function hostsFrom(state: Json = {}): HostsView {
   return {
     memReservedOn: (host) => Math.max(state.hosts?.[host]?.mem_reserved ?? 0, sum(host, "mem_admitted")),
     slotsInUseOn: (host) => sum(host, "slots_in_use"),
+    slotsFrom: () => 0,
+    memoryFrom: () => 0,
   };
 }
 
