@@ -29,6 +29,21 @@ interface Stream {
   readonly hash: number;
   readonly ids: QueryIds;
   readonly mixing: Philox;
+  /** Rows of a trace, null for all others. */
+  readonly rows: readonly TraceRow[] | null;
+  /** The one class of all its requests, -1: each has to be looked up. */
+  readonly onlyClass: number;
+  /** No ending of its requests brings another: nobody retries, nobody waits for an answer. */
+  readonly isOpen: boolean;
+}
+
+/** A class, and what does not change from one of its requests to the next. */
+interface Kind {
+  readonly queryClass: QueryClass;
+  readonly values: Philox;
+  /** NaN: drawn for each request. */
+  readonly duration: number;
+  readonly peak: number;
 }
 
 /** A retry or a follow-up that will be due. */
@@ -45,7 +60,7 @@ class ScenarioWorkload implements Workload {
   readonly #resolver: Resolver;
   readonly #replication: number;
   readonly #streams: readonly Stream[];
-  readonly #values: readonly Philox[];
+  readonly #kinds: readonly Kind[];
   readonly #retrying: Philox;
   readonly #routing: Philox;
   readonly #placing: Philox;
@@ -61,8 +76,9 @@ class ScenarioWorkload implements Workload {
   #taken = 0;
   /** Taken, not ended, and able to bring another submission. */
   #promising = 0;
-  /** Stream with the earliest open arrival, kept between calls; -1: look again. */
-  #earliest = -1;
+  /** Stream with the earliest open arrival. */
+  #earliest = 0;
+  #next = NEVER;
 
   constructor(scenario: Scenario, resolver: Resolver, replication: number) {
     this.#scenario = scenario;
@@ -79,9 +95,12 @@ class ScenarioWorkload implements Workload {
         hash: hashOf(key),
         ids: new QueryIds(ids, hashOf(key)),
         mixing: philoxFor(seed, `mix/${key}`),
+        rows: arrival.kind === "trace" ? arrival.rows : null,
+        onlyClass: arrival.kind !== "trace" && arrival.mix.length === 1 ? arrival.mix[0]!.queryClass : -1,
+        isOpen: arrival.retry.on.length === 0 && arrival.kind !== "clients" && arrival.kind !== "trace",
       };
     });
-    this.#values = queries.map((q) => philoxFor(seed, `query/${q.name}`));
+    this.#kinds = queries.map((q) => kindOf(q, philoxFor(seed, `query/${q.name}`)));
     this.#retrying = philoxFor(seed, "retry");
     this.#routing = philoxFor(seed, "route");
     this.#placing = philoxFor(seed, "placement");
@@ -89,35 +108,53 @@ class ScenarioWorkload implements Workload {
     this.#coordinators = coordinatorsOf(backendsOf(scenario.cluster));
     this.#reachable = this.#coordinators;
     this.#placedByTurn = queries.map(() => []);
+    this.#earliest = earliestOf(this.#streams);
+    this.#next = this.#whenNext();
   }
 
-  /** hot: bench/workload */
   nextAt(): Instant {
-    if (this.#taken >= this.#scenario.limits.queries) return NEVER as Instant;
-    const open = this.#streams[this.#earliestStream()]?.source.at ?? NEVER;
+    return this.#next as Instant;
+  }
+
+  #whenNext(): number {
+    const { limits } = this.#scenario;
+    if (this.#taken >= limits.queries) return NEVER;
+    const open = this.#streams[this.#earliest]?.source.at ?? NEVER;
     const at = Math.min(open, this.#pending.at);
-    return (at < this.#scenario.limits.time ? at : NEVER) as Instant;
+    return at < limits.time ? at : NEVER;
   }
 
   /** hot: bench/workload */
   take(): Submission {
-    if (this.nextAt() === NEVER) fail("a submission is taken although none is due");
-    const index = this.#earliestStream();
-    const stream = this.#streams[index];
-    const source = stream?.source;
+    if (this.#next === NEVER) fail("a submission is taken although none is due");
+    const submission = this.#takeFirst();
+    this.#next = this.#whenNext();
+    return submission;
+  }
+
+  #takeFirst(): QuerySubmission {
+    const index = this.#earliest;
+    const source = this.#streams[index]?.source;
     if (source === undefined || this.#pending.isBefore(source.at, index, source.ordinal)) {
       const next = this.#pending.take();
       return this.#submission(next.stream, next.ordinal, next.attempt, next.at, next.firstIntended);
     }
     const { at, ordinal } = source;
     source.advance();
-    this.#earliest = -1;
+    this.#earliest = earliestOf(this.#streams);
     return this.#submission(index, ordinal, 1, at, at);
   }
 
+  /** hot: bench/workload */
   ended(submission: Submission, how: Ending, at: Instant): void {
     if (!(submission instanceof QuerySubmission)) fail("a submission of another workload has ended");
     const stream = this.#streams[submission.source]!;
+    if (stream.isOpen) return;
+    this.#answer(stream, submission, how, at);
+    this.#next = this.#whenNext();
+  }
+
+  #answer(stream: Stream, submission: QuerySubmission, how: Ending, at: Instant): void {
     const { retry } = stream.arrival;
     if (this.#isPromising(stream, submission)) this.#promising--;
     if (asksAgain(retry, submission.attempt, how)) {
@@ -156,32 +193,18 @@ class ScenarioWorkload implements Workload {
     this.configurationChanged();
   }
 
-  #earliestStream(): number {
-    if (this.#earliest >= 0) return this.#earliest;
-    const streams = this.#streams;
-    let earliest = 0;
-    for (let i = 1; i < streams.length; i++) {
-      if (streams[i]!.source.at < streams[earliest]!.source.at) earliest = i;
-    }
-    this.#earliest = earliest;
-    return earliest;
-  }
-
   #submission(index: number, ordinal: number, attempt: number, at: number, first: number): QuerySubmission {
     const stream = this.#streams[index]!;
-    const { arrival } = stream;
-    const row = arrival.kind === "trace" ? (arrival.rows[ordinal] ?? null) : null;
-    const classIndex = row?.queryClass ?? this.#classOf(stream, ordinal);
-    const queryClass = this.#scenario.queries[classIndex]!;
-    const values = this.#values[classIndex]!;
-    const drawn = isDrawn(queryClass, row);
-    if (drawn) values.at(ordinal, stream.hash, this.#replication, 0);
-    const duration = row?.duration ?? wholeMicros(draw(queryClass.duration, drawn ? values.first() : 0.5));
-    const peak =
-      row?.peak ??
-      (queryClass.uses.kind === "footprint"
-        ? Math.round(draw(queryClass.uses.peak, drawn ? values.second() : 0.5))
-        : 0);
+    const row = stream.rows === null ? null : (stream.rows[ordinal] ?? null);
+    const kind = this.#kinds[row?.queryClass ?? this.#classOf(stream, ordinal)]!;
+    const { queryClass, values } = kind;
+    let duration = row?.duration ?? kind.duration;
+    let peak = row?.peak ?? kind.peak;
+    if (Number.isNaN(duration) || Number.isNaN(peak)) {
+      values.at(ordinal, stream.hash, this.#replication, 0);
+      if (Number.isNaN(duration)) duration = wholeMicros(draw(queryClass.duration, values.first()));
+      if (Number.isNaN(peak)) peak = peakAt(queryClass, values.second());
+    }
     const placed = this.#placed(queryClass, row, ordinal);
     const submission = new QuerySubmission(
       placed,
@@ -199,7 +222,7 @@ class ScenarioWorkload implements Workload {
       queryClass.cancelAfter === null ? NEVER : this.#cancelAt(queryClass, values, stream, ordinal, at),
       placed.shape.executors === "all" ? 0 : this.#placementOffset(stream, ordinal),
     );
-    if (this.#isPromising(stream, submission)) this.#promising++;
+    if (!stream.isOpen && this.#isPromising(stream, submission)) this.#promising++;
     return submission;
   }
 
@@ -208,9 +231,9 @@ class ScenarioWorkload implements Workload {
     return (retry.on.length > 0 && s.attempt < retry.attempts) || stream.source.canFollow(s.ordinal);
   }
 
-  #classOf({ arrival, mixing }: Stream, ordinal: number): number {
+  #classOf({ arrival, mixing, onlyClass }: Stream, ordinal: number): number {
+    if (onlyClass >= 0) return onlyClass;
     const { mix } = arrival;
-    if (mix.length === 1) return mix[0]!.queryClass;
     mixing.at(ordinal, 0, this.#replication, 0);
     let left = mixing.first();
     for (const { queryClass, share } of mix) {
@@ -316,9 +339,25 @@ function sourceKeys(scenario: Scenario): string[] {
   });
 }
 
-const isDrawn = (queryClass: QueryClass, row: TraceRow | null): boolean =>
-  (row?.duration == null && isRandom(queryClass.duration)) ||
-  (row?.peak == null && queryClass.uses.kind === "footprint" && isRandom(queryClass.uses.peak));
+function kindOf(queryClass: QueryClass, values: Philox): Kind {
+  const { duration, uses } = queryClass;
+  return {
+    queryClass,
+    values,
+    duration: isRandom(duration) ? Number.NaN : wholeMicros(draw(duration, 0.5)),
+    peak: uses.kind === "footprint" && isRandom(uses.peak) ? Number.NaN : peakAt(queryClass, 0.5),
+  };
+}
+
+const peakAt = ({ uses }: QueryClass, u: number): number =>
+  uses.kind === "footprint" ? Math.round(draw(uses.peak, u)) : 0;
+
+/** The first one of those that are equal. */
+function earliestOf(streams: readonly Stream[]): number {
+  let earliest = 0;
+  for (let i = 1; i < streams.length; i++) if (streams[i]!.source.at < streams[earliest]!.source.at) earliest = i;
+  return earliest;
+}
 
 function asksAgain(retry: RetryPolicy, attempt: number, how: Ending): boolean {
   return attempt < retry.attempts && retry.on.includes(how as RetryCause);
