@@ -25,12 +25,8 @@ export class SimQuery implements QueryFacts {
   state: SimQueryState = "free";
 
   pool = 0;
-  queryClass = 0;
   user = 0;
   coordinator = 0;
-  intended = 0;
-  firstIntended = 0;
-  attempt = 1;
 
   #submission: Submission | null = null;
   #admission: AdmissionQuery | null = null;
@@ -92,10 +88,6 @@ export class SimQuery implements QueryFacts {
   begin(submission: Submission): void {
     this.#submission = submission;
     this.state = "waiting";
-    this.queryClass = submission.queryClass;
-    this.intended = submission.intended;
-    this.firstIntended = submission.firstIntended;
-    this.attempt = submission.attempt;
     this.peak = 0;
     this.isClientGone = false;
     this.isOrphan = false;
@@ -125,6 +117,22 @@ export class SimQuery implements QueryFacts {
 
   get queryId(): string {
     return this.submission.queryId;
+  }
+
+  get queryClass(): number {
+    return this.submission.queryClass;
+  }
+
+  get intended(): number {
+    return this.submission.intended;
+  }
+
+  get firstIntended(): number {
+    return this.submission.firstIntended;
+  }
+
+  get attempt(): number {
+    return this.submission.attempt;
   }
 
   get submission(): Submission {
