@@ -91,7 +91,8 @@ export class HostBook {
   readonly #ledgerOf: (GroupLedger | null)[] = [];
   #leafOf = new Int32Array(16);
   /** Hosts whose published figures have changed since the last `settle`, each once. */
-  readonly #moved: HostId[] = [];
+  #moved = new Int32Array(16);
+  #numMoved = 0;
   /** Some of them by what another controller admitted there, not only by a reservation. */
   #haveOthersMoved = false;
   #hasMoved = new Uint8Array(16);
@@ -228,6 +229,7 @@ export class HostBook {
     if (!ledger) return;
     const i = this.#leafOf[h]!;
     ledger.reservedRoom.set(i, ledger.memLimits[i]! - this.memReserved[h]!);
+    if (!this.#haveOthersMoved) return;
     ledger.admittedRoom.set(i, this.#admittedRoom(ledger, i, h));
     ledger.slotRoom.set(i, this.#slotRoom(ledger, i, h));
   }
@@ -313,8 +315,35 @@ export class HostBook {
     if (!has && isTold && this.#reservedPools[h] === 0) this.memReserved[h] = 0;
   }
 
+  /**
+   * The same for a list of hosts at once: where `bytes` differs from `known`, `known` takes it over. The change of
+   * their sum. hot: bench/simulate
+   */
+  changeReservedColumn(hosts: readonly string[], known: Float64Array, bytes: Float64Array, isTold: boolean): number {
+    const ids = this.#idsOf(hosts);
+    let change = 0;
+    for (let i = 0; i < known.length; i++) {
+      const before = known[i]!;
+      const after = bytes[i]!;
+      if (before === after) continue;
+      const had = !Number.isNaN(before);
+      const has = !Number.isNaN(after);
+      if (!had && !has) continue;
+      known[i] = after;
+      const difference = (has ? after : 0) - (had ? before : 0);
+      change += difference;
+      const h = ids[i]!;
+      this.#move(h);
+      this.#reservedSum[h] = this.#reservedSum[h]! + difference;
+      if (had === has) continue;
+      this.#reservedPools[h] = this.#reservedPools[h]! + (has ? 1 : -1);
+      if (!has && isTold && this.#reservedPools[h] === 0) this.memReserved[h] = 0;
+    }
+    return change;
+  }
+
   /** Numbers of a list of hosts; a list is looked up once. */
-  idsOf(hosts: readonly string[]): Int32Array {
+  #idsOf(hosts: readonly string[]): Int32Array {
     if (this.#lastList !== hosts) {
       this.#lastList = hosts;
       this.#lastIds = Int32Array.from(hosts, (address) => this.host(address));
@@ -325,26 +354,28 @@ export class HostBook {
   /** After an update: hosts in the sum take it, explicitly deleted ones without one fall to 0, others keep theirs. */
   settle(deleted: ReadonlySet<string>): void {
     for (const address of deleted) this.#move(this.host(address));
-    for (const h of this.#moved)
+    const moved = this.#moved;
+    const count = this.#numMoved;
+    const isMost = count * 4 > this.size;
+    for (let i = 0; i < count; i++) {
+      const h = moved[i]!;
+      this.#hasMoved[h] = 0;
       if (this.#reservedPools[h]! > 0) this.memReserved[h] = this.#reservedSum[h]!;
       else if (deleted.has(this.address(h))) this.memReserved[h] = 0;
-    const isMost = this.#moved.length * 8 > this.size;
+      if (!isMost) this.#measureHost(h);
+    }
     if (isMost)
       for (const ledger of this.#ledgers)
         if (this.#haveOthersMoved) this.#measure(ledger);
         else this.#measureReserved(ledger);
     this.#haveOthersMoved = false;
-    for (const h of this.#moved) {
-      if (!isMost) this.#measureHost(h);
-      this.#hasMoved[h] = 0;
-    }
-    this.#moved.length = 0;
+    this.#numMoved = 0;
   }
 
   #move(h: HostId): void {
     if (this.#hasMoved[h] === 1) return;
     this.#hasMoved[h] = 1;
-    this.#moved.push(h);
+    this.#moved[this.#numMoved++] = h;
   }
 
   /**
@@ -385,9 +416,12 @@ export class HostBook {
     const pools = new Int32Array(room);
     pools.set(this.#reservedPools);
     this.#reservedPools = pools;
-    const moved = new Uint8Array(room);
-    moved.set(this.#hasMoved);
-    this.#hasMoved = moved;
+    const hasMoved = new Uint8Array(room);
+    hasMoved.set(this.#hasMoved);
+    this.#hasMoved = hasMoved;
+    const moved = new Int32Array(room);
+    moved.set(this.#moved);
+    this.#moved = moved;
     const leaves = new Int32Array(room);
     leaves.set(this.#leafOf);
     this.#leafOf = leaves;

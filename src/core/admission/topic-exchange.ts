@@ -88,20 +88,9 @@ export class TopicExchange {
   }
 
   /** The same for hosts that publish nothing but a reservation; figures that didn't change cost a comparison. */
-  #applyColumn(column: ReservedColumn, isDelta: boolean): void {
-    const { stats } = this.#pools.get(column.pool);
-    const ids = this.#book.idsOf(column.hosts);
-    const known = stats.columnOver(column.hosts);
-    const { bytes } = column;
-    for (let i = 0; i < known.length; i++) {
-      const before = known[i]!;
-      const after = bytes[i]!;
-      // NaN, no entry, differs from everything; both NaN is no change.
-      if (before === after || (Number.isNaN(before) && Number.isNaN(after))) continue;
-      known[i] = after;
-      stats.addRemoteReserved((Number.isNaN(after) ? 0 : after) - (Number.isNaN(before) ? 0 : before));
-      this.#book.changeReservedOn(ids[i]!, before, after, isDelta);
-    }
+  #applyColumn({ pool, hosts, bytes }: ReservedColumn, isDelta: boolean): void {
+    const { stats } = this.#pools.get(pool);
+    stats.addRemoteReserved(this.#book.changeReservedColumn(hosts, stats.columnOver(hosts), bytes, isDelta));
   }
 
   #setRemote(pool: Pool, host: string, figures: PoolFigures | null): void {
