@@ -65,7 +65,7 @@ export class TopicExchange {
     if (!isDelta) for (const pool of this.#pools.inOrder) this.#forgetRemotes(pool);
     const deleted = entries.length > 0 ? new Set<string>() : NOBODY;
     for (const entry of entries) this.#applyEntry(entry, deleted);
-    for (const column of columns) this.#applyColumn(column, isDelta);
+    for (let i = 0; i < columns.length; i++) this.#applyColumn(columns[i]!, isDelta);
     const hasOwnMoved = this.#aggregate(deleted);
     this.lastUpdate = now;
     return !isDelta || entries.length > 0 || columns.length > 0 || hasOwnMoved;
