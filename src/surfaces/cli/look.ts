@@ -90,12 +90,15 @@ export function cutEnd(text: string, width: number, look: Look): string {
   return text.slice(0, Math.max(0, width - mark.length)) + mark;
 }
 
+/** Between a number and its % stands a blank that is no place to break; nor is the narrow one inside a number. */
+const BREAKS = /[ \t\n]+(?!%)/;
+
 /** At blanks; a word longer than the line stands alone. The first line may be shorter by `used`. */
 export function wrap(text: string, width: number, used = 0): string[] {
   const lines: string[] = [];
   let line = "";
   let room = width - used;
-  for (const word of text.split(/\s+/).filter((w) => w !== "")) {
+  for (const word of text.split(BREAKS).filter((w) => w !== "")) {
     if (line !== "" && widthOf(line) + 1 + widthOf(word) > room) {
       lines.push(line);
       line = word;

@@ -211,8 +211,9 @@ const ENTRY_INDENT = 6;
 
 function entry(count: number | null, text: string, look: Look): string[] {
   const head = count === null ? "" : padStart(countText(count, look.unicode), ENTRY_INDENT - 2);
-  const lines = wrap(text, Math.max(20, look.columns - ENTRY_INDENT));
-  return lines.map((line, i) => `${padEnd(i === 0 ? head : "", ENTRY_INDENT)}${line}`);
+  const indent = Math.max(ENTRY_INDENT, widthOf(head) + 2);
+  const lines = wrap(text, Math.max(20, look.columns - indent));
+  return lines.map((line, i) => `${padEnd(i === 0 ? head : "", indent)}${line}`);
 }
 
 // What bound

@@ -59,6 +59,8 @@ describe("glyphs and width", () => {
   test("words are wrapped, long ones stand alone", () => {
     expect(wrap("a bb ccc dddddddddd e", 6)).toEqual(["a bb", "ccc", "dddddddddd", "e"]);
     expect(wrap("", 6)).toEqual([]);
+    expect(wrap("then 21 % more", 7), "a number keeps its %").toEqual(["then", "21 %", "more"]);
+    expect(wrap("all 12\u202f345 of", 7), "and its groups").toEqual(["all", "12\u202f345", "of"]);
   });
 });
 

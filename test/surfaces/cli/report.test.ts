@@ -225,6 +225,13 @@ describe("the report as text (page-and-demos 3.3 to 3.5)", () => {
     expect(text(report, look(140))).not.toContain("used at most");
   });
 
+  test("a count of any width keeps its distance from the text", () => {
+    const s = new Stream();
+    for (let i = 0; i < 12_345; i++)
+      s.submit(0, `${i}:0`).reject(0, `${i}:0`, { rule: "REJ-A5", limit: 6, queued: 6, stale: null });
+    expect(text(reportOf(s), look(100))).toMatch(/^12\u202f345 {2}rejected: queue full/m);
+  });
+
   test("nothing at all happened", () => {
     expect(text(reportOf(new Stream()), look(100))).toContain("No query has reached a pool.");
   });
