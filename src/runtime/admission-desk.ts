@@ -1,11 +1,12 @@
 /**
  * What a coordinator asks of its admission control, and what it is told: the line along which a coordinator is cut
- * when it has a thread of its own.
+ * when it has a thread of its own, or when `admissiond` decides.
  *
  * A desk is one process's admission control, from its start to its death: the controller, its queue with its
  * deadlines, its dequeue passes, its end of the exchanges with the statestore. `LocalDesk` has it on the thread that
- * asks; `ThreadDesk` is the line to one on another thread. Questions are answered in the order in which they were
- * asked, at once or later; and a pass or a deadline answers without having been asked.
+ * asks; `ThreadDesk` is the line to one on another thread; with `admissiond` it is only the coordinator's end of the
+ * line. Questions are answered in the order in which they were asked, at once or later; and a pass or a deadline
+ * answers without having been asked.
  */
 import type { ControllerCall } from "../core/admission/controller-call.ts";
 import type { BackendUsage } from "../core/admission/pool-stats.ts";
@@ -25,12 +26,15 @@ export interface AdmissionDesk {
   submit(request: AdmissionRequest, config: PoolConfig, rootConfig: PoolConfig): void;
   /** The client gives up; changes nothing for a query that isn't waiting (any more). */
   cancel(query: string): void;
-  /** Positions in the schedule. */
-  releaseBackends(query: string, positions: readonly number[]): void;
-  releaseQuery(query: string, peak: number): void;
+  /** Positions in the schedule. False: the message is lost. */
+  releaseBackends(query: string, positions: readonly number[]): boolean;
+  /** The rest of its positions, then its place in the pool. False: it is still held, and `released` will be told. */
+  release(query: string, rest: readonly number[], peak: number): boolean;
   /** One exchange with the statestore; what goes out is told. */
   exchange(usages: readonly PoolUsage[], update: TopicUpdate): void;
-  /** The process dies: nothing is done and nothing is told any more. */
+  /** What was asked is still held when the process is gone, and told about. */
+  readonly outlivesProcess: boolean;
+  /** The process dies: nothing is done any more, and only a desk that outlives it tells anything. */
   close(): void;
 }
 
@@ -40,7 +44,19 @@ export interface PoolUsage {
   readonly usage: BackendUsage;
 }
 
-/** Plain data: it may come from another thread. */
+/** What a coordinator is told. */
+export type Told =
+  | Answer
+  /** `admissiond` has decided about one that waited; its coordinator acts only when it hears. */
+  | { readonly kind: "decided"; readonly decision: Decision }
+  | { readonly kind: "heard"; readonly decision: Decision; readonly at: Instant }
+  /** `admissiond` holds nothing of it any more, without having been told to. */
+  | { readonly kind: "released"; readonly query: string };
+
+/** What a pass makes of a query that it takes from the queue. */
+export type Decision = Admission | EventOf<"rejected" | "cancelled">;
+
+/** Of a controller. Plain data: it may come from another thread. */
 export type Answer =
   | EventOf<"queued" | "stillQueued" | "rejected" | "timedOut" | "cancelled">
   | Admission

@@ -14,13 +14,16 @@ const FIRST_VERSION = 2;
 
 export class ClusterView {
   readonly #all: readonly BackendDescriptor[];
+  readonly #mostRemoved: number;
   readonly #gone = new Set<string>();
   readonly #quiescing = new Set<string>();
   #version = FIRST_VERSION;
   #shared: Membership;
 
-  constructor(backends: readonly BackendDescriptor[]) {
+  /** `mostRemoved`: `--cluster_membership_retained_removed_coords`. */
+  constructor(backends: readonly BackendDescriptor[], mostRemoved: number) {
     this.#all = backends;
+    this.#mostRemoved = mostRemoved;
     this.#shared = membershipOf({ version: this.#version, backends });
   }
 
@@ -59,7 +62,7 @@ export class ClusterView {
     const backends = this.#all
       .filter((b) => !this.#gone.has(b.address))
       .map((b) => (this.#quiescing.has(b.address) ? { ...b, isQuiescing: true } : b));
-    const removedCoordinators = withRemovedCoordinators(this.#shared, backends);
+    const removedCoordinators = withRemovedCoordinators(this.#shared, backends, this.#mostRemoved);
     this.#shared = membershipOf({ version: this.nextVersion(), backends, removedCoordinators });
   }
 }

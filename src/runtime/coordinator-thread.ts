@@ -60,8 +60,8 @@ export class CoordinatorThread {
       case "releaseBackends":
         desk.releaseBackends(question.query, question.positions);
         break;
-      case "releaseQuery":
-        desk.releaseQuery(question.query, question.peak);
+      case "release":
+        desk.release(question.query, question.rest, question.peak);
         break;
       case "exchange":
         desk.exchange(question.usages, question.update);

@@ -5,6 +5,9 @@
  * Runs on the main thread and never waits there: decisions are its desk's, which may be on a thread of its own, work is
  * the fleet's, and both come back as calls. An answer counts from the moment it is heard: until then nothing runs.
  *
+ * With `admissiond` what is decided and what is heard are two moments (admission 7.7), and a query that has ended for
+ * its client may be held on to until a heartbeat or a membership tells that it is gone (9.5).
+ *
  * Must keep: every query ends exactly once, with its ending told to the workload; a query's hosts are given back only
  * when its instances there have ended, whatever became of them.
  */
@@ -19,21 +22,22 @@ import type { EventOf, RunEvent } from "../core/events.ts";
 import { reservationLimitFor } from "../core/memory/reservation-limit.ts";
 import { queryIdParts } from "../core/memory/tracker-records.ts";
 import type { PoolConfig } from "../core/pool-config.ts";
-import type { TopicEntry, TopicUpdate } from "../core/statestore/topic.ts";
+import type { TopicUpdate } from "../core/statestore/topic.ts";
 import type { Bytes, Instant, Millis } from "../core/units.ts";
 import { footprintMinimum } from "../workload/footprint-minimum.ts";
 import type { Ending, Submission } from "../workload/workload.ts";
-import type { Admission, AdmissionDesk, Answer, Place, PoolUsage } from "./admission-desk.ts";
+import type { Admission, AdmissionDesk, Decision, Place, PoolUsage, Told } from "./admission-desk.ts";
 import type { OwnView } from "./cluster-view.ts";
 import type { Fleet } from "./fleet.ts";
 import { LiveQuery } from "./live-query.ts";
 import { CANCELLED_CODE, type FragmentOrder, HOST_LOST_CODE, type Progress, type QueryOrder } from "./protocol.ts";
 import type { Timers } from "./timers.ts";
+import type { Exchanged, TopicReader } from "./topic-reader.ts";
 
 /** What a coordinator has of the run around it. */
 export interface CoordinatorSurroundings {
-  readonly fleet: Fleet;
-  readonly timers: Timers;
+  readonly fleet: Pick<Fleet, "nextTask" | "startFragments" | "cancel">;
+  readonly timers: Pick<Timers, "at" | "cancel">;
   readonly classes: readonly QueryClass[];
   readonly releaseTiming: ReleaseTiming;
   now(): Instant;
@@ -43,29 +47,23 @@ export interface CoordinatorSurroundings {
   configOf(pool: string): PoolConfig;
   readonly rootConfig: () => PoolConfig;
   hostNumber(address: string): number;
-  /** The query is over. */
-  ended(query: LiveQuery, how: Ending, at: Instant): void;
+  /** The query is over for its client. */
+  answered(query: LiveQuery, how: Ending, at: Instant): void;
+  /** False: nothing of it is left, or nobody knows whether anything will ever come of it (T-59). */
+  setUnderWay(query: LiveQuery, isUnderWay: boolean): void;
   /** Its instances report here from now on. */
   route(task: number, coordinator: Coordinator, query: LiveQuery): void;
-  /** A fault: this release message of the coordinator does not arrive. */
-  losesRelease(coordinator: string): boolean;
   /** Real microseconds from a query's submission to a fragment's claimed minimum. */
   noteStart(query: LiveQuery, at: Instant): void;
 }
 
-/** `--admission_heartbeat_frequency_ms`. */
-const HEARTBEAT = 1000;
-
 /** With more hosts than this, instances tell only where a growth begins and ends. */
 const WIDE = 32;
 
-/** Opens the admission control of a new process; `hear` is told its answers, until it is closed. */
-export type OpenDesk = (hear: (answer: Answer) => void) => AdmissionDesk;
+/** Opens the admission control of a new process. */
+export type OpenDesk = (hear: (told: Told) => void) => AdmissionDesk;
 
-/** What goes out at an exchange with the statestore. */
-type Exchanged = (entries: readonly TopicEntry[], at: Instant) => void;
-
-export class Coordinator {
+export class Coordinator implements TopicReader {
   readonly address: string;
   readonly view: OwnView;
   readonly #openDesk: OpenDesk;
@@ -98,9 +96,11 @@ export class Coordinator {
   submit(submission: Submission, now: Instant): void {
     const q = new LiveQuery(submission, this.#desk, now);
     this.#queries.set(q.id, q);
+    this.#around.setUnderWay(q, true);
     this.#tellSubmitted(q);
-    if (submission.unresolved !== null) {
-      this.#emit({ kind: "unresolved", at: now, query: q.id, error: submission.unresolved });
+    const refused = submission.unresolved ?? (this.isAlive ? null : `Could not connect to ${this.address}`);
+    if (refused !== null) {
+      this.#emit({ kind: "unresolved", at: now, query: q.id, error: refused });
       this.#end(q, "unresolved", now);
       return;
     }
@@ -111,48 +111,69 @@ export class Coordinator {
 
   // Answers
 
-  #hear(controller: string, answer: Answer): void {
-    switch (answer.kind) {
+  #hear(controller: string, told: Told): void {
+    switch (told.kind) {
       case "called":
-        this.#emit({ kind: "controllerCall", at: this.#around.now(), controller, now: answer.now, call: answer.call });
+        this.#emit({ kind: "controllerCall", at: this.#around.now(), controller, now: told.now, call: told.call });
         break;
       case "exchanged":
-        this.#exchanges.shift()?.(answer.entries, this.#around.now());
+        this.#exchanges.shift()?.(told.entries, this.#around.now());
         break;
-      case "admission":
-        this.#admitted(this.#waiting(answer.event.query), answer);
+      case "decided":
+        this.#decided(told.decision);
+        break;
+      case "heard":
+        this.#take(told.decision, told.at);
+        break;
+      case "released":
+        this.#releasedUnasked(this.#known(told.query), this.#around.now());
         break;
       default:
-        this.#notAdmitted(this.#waiting(answer.query), answer);
+        this.#emit(eventOf(told));
+        this.#take(told, eventOf(told).at);
     }
   }
 
-  #waiting(query: string): LiveQuery {
+  #known(query: string): LiveQuery {
     return this.#queries.get(query) ?? fail("an answer is about a query of this coordinator");
   }
 
-  #notAdmitted(q: LiveQuery, event: EventOf<"queued" | "stillQueued" | "rejected" | "timedOut" | "cancelled">): void {
-    this.#emit(event);
+  /** Acts on an answer. */
+  #take(answer: Decision | Waiting, at: Instant): void {
+    if (answer.kind === "admission") this.#admitted(this.#known(answer.event.query), answer, at);
+    else this.#notAdmitted(this.#known(answer.query), answer, at);
+  }
+
+  #notAdmitted(q: LiveQuery, event: Waiting | EventOf<"rejected" | "cancelled">, at: Instant): void {
     const { pool } = q.submission;
     switch (event.kind) {
       case "queued":
         q.state = "queued";
-        q.queuedAt = event.at;
+        q.queuedAt = at;
         this.#armCancel(q);
         break;
       case "stillQueued":
         break;
       case "rejected":
         q.error = rejectionError(pool, event.reason);
-        this.#end(q, "rejected", event.at);
+        this.#end(q, "rejected", at);
         break;
       case "timedOut":
         q.error = timeoutError(event.timeout, pool, event.reason, event.details);
-        this.#end(q, "timedOut", event.at);
+        this.#end(q, "timedOut", at);
         break;
       default:
-        this.#end(q, "cancelled", event.at);
+        this.#end(q, "cancelled", at);
     }
+  }
+
+  /** By `admissiond`, about one that waited. */
+  #decided(decision: Decision): void {
+    const event = eventOf(decision);
+    this.#emit(event);
+    const q = this.#known(event.query);
+    q.decision = decision;
+    if (q.isOrphan) this.#leaveToAdmissiond(q, event.at);
   }
 
   // Giving up
@@ -177,18 +198,21 @@ export class Coordinator {
 
   // Running
 
-  #admitted(q: LiveQuery, { event, backends }: Admission): void {
+  #admitted(q: LiveQuery, admission: Admission, at: Instant): void {
     q.wasQueued = q.state === "queued";
     q.state = "running";
-    q.places = backends;
-    this.#emit(event);
-    const coordinatorAt = backends.findIndex((b) => b.isCoordBackend);
-    q.releasing = new BackendRelease(backends.length, coordinatorAt, event.at, this.#around.releaseTiming);
-    if (q.isGivenUp) this.#endUnstarted(q, event.at);
+    this.#place(q, admission);
+    if (q.isGivenUp) this.#endUnstarted(q, at);
     else {
       this.#armCancel(q);
-      this.#start(q, event.at);
+      this.#start(q, at);
     }
+  }
+
+  #place(q: LiveQuery, { event, backends }: Admission): void {
+    const coordinatorAt = backends.findIndex((b) => b.isCoordBackend);
+    q.places = backends;
+    q.releasing = new BackendRelease(backends.length, coordinatorAt, event.at, this.#around.releaseTiming);
   }
 
   /** Its client gave up while the admission was on its way. */
@@ -281,44 +305,65 @@ export class Coordinator {
   #hostDone(q: LiveQuery, position: number, now: Instant): void {
     if (q.places[position]!.isCoordBackend) return;
     const due = q.releasing!.finished(position, now);
-    if (due.length > 0) {
-      q.releasing!.released(due);
-      this.#giveBack(q, due, now);
-    }
-  }
-
-  #giveBack(q: LiveQuery, positions: readonly number[], now: Instant): void {
-    if (!this.#around.losesRelease(this.address)) q.desk.releaseBackends(q.id, positions);
-    const hosts = positions.map((i) => q.places[i]!.host);
-    this.#emit({ kind: "backendsReleased", at: now, query: q.id, hosts });
+    if (due.length === 0) return;
+    q.releasing!.released(due);
+    if (q.desk.releaseBackends(q.id, due)) this.#tellBackends(q, due, now);
+    else q.lost = [...q.lost, ...due];
   }
 
   /** The rest of its hosts in one call, then its place in the pool (9.3). */
   #allEnded(q: LiveQuery, now: Instant): void {
     if (q.state === "over") return;
     invariant(q.open.size === 0, "a query ends with its last instance");
+    if (q.isReleased) {
+      this.#end(q, q.outcome, now);
+      return;
+    }
     const rest = q.releasing!.close();
-    if (rest.length > 0) this.#giveBack(q, rest, now);
-    const { outcome, peak } = q;
-    this.#releaseQuery(q, peak);
-    const error = outcome === "failed" ? q.error : null;
-    this.#emit({ kind: "released", at: now, query: q.id, state: outcome, peak, error });
-    this.#end(q, outcome, now);
+    const left = [...q.lost, ...rest];
+    if (q.desk.release(q.id, rest, q.peak)) {
+      this.#tellReleased(q, left, now);
+      this.#end(q, q.outcome, now);
+    } else {
+      q.lost = left;
+      q.state = "held";
+      this.#answer(q, q.outcome, now);
+    }
   }
 
-  /** A lost message is made up for by the next heartbeat, which does not name the query any more (9.5). */
-  #releaseQuery({ id, desk }: LiveQuery, peak: number): void {
-    const { losesRelease, timers, now } = this.#around;
-    if (!losesRelease(this.address)) desk.releaseQuery(id, peak);
-    else timers.at((now() + HEARTBEAT) as Instant, () => desk.releaseQuery(id, -1));
+  /** By `admissiond`: a heartbeat did not name it, or its coordinator is gone from the cluster (9.5). */
+  #releasedUnasked(q: LiveQuery, now: Instant): void {
+    this.#stopRunning(q, "failed", `The coordinator ${this.address} left the cluster`);
+    this.#tellReleased(q, [...q.lost, ...q.releasing!.close()], now);
+    q.isReleased = true;
+    if (q.open.size === 0) this.#end(q, q.outcome, now);
+  }
+
+  #tellReleased(q: LiveQuery, positions: readonly number[], now: Instant): void {
+    if (positions.length > 0) this.#tellBackends(q, positions, now);
+    const { outcome, peak } = q;
+    const error = outcome === "failed" ? q.error : null;
+    this.#emit({ kind: "released", at: now, query: q.id, state: outcome, peak, error });
+  }
+
+  #tellBackends(q: LiveQuery, positions: readonly number[], now: Instant): void {
+    const hosts = positions.map((i) => q.places[i]!.host);
+    this.#emit({ kind: "backendsReleased", at: now, query: q.id, hosts });
   }
 
   #end(q: LiveQuery, how: Ending, now: Instant): void {
     invariant(q.state !== "over", "a query ends once");
     q.state = "over";
-    this.#around.timers.cancel(q.cancel);
     this.#queries.delete(q.id);
-    this.#around.ended(q, how, now);
+    this.#answer(q, how, now);
+    this.#around.setUnderWay(q, false);
+  }
+
+  #answer(q: LiveQuery, how: Ending, now: Instant): void {
+    if (q.isAnswered) return;
+    q.isAnswered = true;
+    this.#around.timers.cancel(q.cancel);
+    this.#around.answered(q, how, now);
   }
 
   // The cluster
@@ -340,14 +385,41 @@ export class Coordinator {
     this.#desk.exchange(usages, update);
   }
 
-  /** The process dies: its queue with it, and its running queries are stopped (admission 9.5). */
+  /**
+   * The process dies, and its running queries are stopped (admission 9.5). Its queue dies with it; or, with
+   * `admissiond`, stays, and what ran is held until that hears.
+   */
   die(now: Instant, why: string): void {
     this.isAlive = false;
     this.#desk.close();
     this.#exchanges = [];
-    for (const q of [...this.#queries.values()])
-      if (q.state === "submitted" || q.state === "queued") this.#lostWaiting(q, why, now);
+    for (const q of [...this.#queries.values()]) {
+      const waits = q.state === "submitted" || q.state === "queued";
+      if (q.desk.outlivesProcess) this.#orphan(q, why, now);
+      else if (waits) this.#lostWaiting(q, why, now);
       else this.#stopRunning(q, "failed", why);
+    }
+  }
+
+  #orphan(q: LiveQuery, why: string, now: Instant): void {
+    if (q.isOrphan) return;
+    q.isOrphan = true;
+    this.#answer(q, "failed", now);
+    if (q.state === "queued") {
+      q.outcome = "failed";
+      q.error = why;
+      this.#leaveToAdmissiond(q, now);
+    } else this.#stopRunning(q, "failed", why);
+  }
+
+  /** Nobody will hear of it. It may stand in the queue for ever; admitted, it is held until it is missed (9.5). */
+  #leaveToAdmissiond(q: LiveQuery, now: Instant): void {
+    if (q.decision === null) this.#around.setUnderWay(q, false);
+    else if (q.decision.kind === "admission") {
+      q.state = "held";
+      this.#place(q, q.decision);
+      this.#around.setUnderWay(q, true);
+    } else this.#end(q, "failed", now);
   }
 
   #lostWaiting(q: LiveQuery, why: string, now: Instant): void {
@@ -392,6 +464,12 @@ export class Coordinator {
     });
   }
 }
+
+/** What is told of a query that waits, or waited too long. */
+type Waiting = EventOf<"queued" | "stillQueued" | "timedOut">;
+
+const eventOf = (answer: Decision | Waiting): EventOf<"admitted" | "rejected" | "cancelled"> | Waiting =>
+  answer.kind === "admission" ? answer.event : answer;
 
 interface Placed {
   readonly task: number;

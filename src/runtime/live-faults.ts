@@ -143,7 +143,9 @@ export class LiveFaults {
     coordinator.die(now, `The coordinator ${address} is gone.`);
     const { failureAfter } = this.#run.scenario.cluster.statestore;
     this.#run.timers.at((now + failureAfter) as Instant, () => {
-      if (!coordinator.isAlive) this.#run.statestore.failed(address);
+      if (coordinator.isAlive) return;
+      this.#run.cluster.leave(address);
+      this.#run.statestore.failed(address);
     });
   }
 
@@ -151,6 +153,7 @@ export class LiveFaults {
     const coordinator = this.#run.coordinators.find((c) => c.address === address);
     if (coordinator === undefined || coordinator.isAlive || this.#lost.has(address)) return;
     coordinator.restart();
+    this.#run.cluster.join(address);
     this.#run.statestore.joined(address, now);
     this.#run.workload.coordinatorBack(address);
   }

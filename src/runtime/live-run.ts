@@ -19,6 +19,7 @@ import type { PoolSource } from "../config/pool-directory.ts";
 import type { Fault, Scenario } from "../config/scenario.ts";
 import { backendsOf } from "../config/scenario-cluster.ts";
 import { changedPools, flagsOf, openPools } from "../config/scenario-pools.ts";
+import { serviceTimingOf } from "../config/service-timing.ts";
 import {
   type ControllerFlags,
   type ControllerOptions,
@@ -34,6 +35,7 @@ import { poolResolver } from "../workload/pool-resolver.ts";
 import { createWorkload } from "../workload/scenario-workload.ts";
 import { withTraces } from "../workload/traces.ts";
 import type { Ending, Workload } from "../workload/workload.ts";
+import { Admissiond } from "./admissiond.ts";
 import { ClusterView, OwnView } from "./cluster-view.ts";
 import { Coordinator, type CoordinatorSurroundings, type OpenDesk } from "./coordinator.ts";
 import { type EmulatedClock, startClock } from "./emulated-clock.ts";
@@ -99,6 +101,7 @@ export interface LiveReport {
 const MOST_POOLS = 1024;
 const QUERIES_PER_HOST = 4096;
 const MOST_THREADS = 10;
+const ADMISSIOND = "admissiond:29500";
 /** Submissions in one turn of the event loop: a burst must not hold up what comes from the threads. */
 const MOST_IN_A_TURN = 64;
 /** Real milliseconds between two looks at a ledger. */
@@ -146,6 +149,8 @@ export class LiveRun {
   readonly backends: readonly BackendDescriptor[];
   readonly cluster: ClusterView;
   readonly fleet: Fleet;
+  /** Null: each coordinator decides for its own queries. */
+  readonly admissiond: Admissiond | null;
   readonly coordinators: readonly Coordinator[];
   /** Of the coordinators that have some. */
   readonly #coordinatorThreads: CoordinatorThreads[] = [];
@@ -164,7 +169,7 @@ export class LiveRun {
   readonly #routes = new Map<number, { readonly coordinator: Coordinator; readonly query: LiveQuery }>();
   readonly #starts = createHistogram();
   #state: "new" | "running" | "draining" | "stopping" | "over" = "new";
-  #live = 0;
+  readonly #underWay = new Set<LiveQuery>();
   #arrival: Appointment | null = null;
   #isArriving = false;
   #lastEnd = 0 as Instant;
@@ -182,9 +187,10 @@ export class LiveRun {
     this.timers = new Timers(this.#clock, (error) => this.#broke(error));
     this.backends = backendsOf(scenario.cluster);
     this.#hostNumbers = new Map(this.backends.map((b, i) => [b.address, i]));
-    this.cluster = new ClusterView(this.backends);
+    this.cluster = new ClusterView(this.backends, options.flags.cluster_membership_retained_removed_coords);
     this.fleet = this.#openFleet(options);
     this.#faults = new LiveFaults(this);
+    this.admissiond = scenario.cluster.admission === "admissiond" ? this.#openAdmissiond(options.flags) : null;
     this.coordinators = this.#openCoordinators(options.flags);
     this.statestore = new LiveStatestore(scenario.cluster.statestore, this.#subscribers(), {
       timers: this.timers,
@@ -209,7 +215,7 @@ export class LiveRun {
 
   /** Queries under way. */
   get live(): number {
-    return this.#live;
+    return this.#underWay.size;
   }
 
   /** Once. Resolves when all is over and nothing is left; rejects when the run broke, with nothing left either. */
@@ -297,7 +303,6 @@ export class LiveRun {
     let taken = 0;
     for (; this.#state === "running" && taken < MOST_IN_A_TURN && this.workload.nextAt() <= this.now(); taken++) {
       const submission = this.workload.take();
-      this.#live++;
       this.#coordinatorFor(submission.coordinator).submit(submission, this.now());
     }
     this.#isArriving = false;
@@ -305,23 +310,24 @@ export class LiveRun {
     else this.#armArrivals();
   }
 
-  /** With admissiond there is one for all. */
   #coordinatorFor(address: string): Coordinator {
-    const own = this.coordinators.find((c) => c.address === address);
-    return own ?? this.coordinators[0] ?? fail("a cluster has a coordinator");
+    return this.coordinators.find((c) => c.address === address) ?? fail(`no coordinator ${address}`);
   }
 
-  #ended(query: LiveQuery, how: Ending, at: Instant): void {
-    this.#live--;
+  #answered(query: LiveQuery, how: Ending, at: Instant): void {
     this.#lastEnd = at;
     this.workload.ended(query.submission, how, at);
     // An ending can bring the next request nearer; look when whoever told us is done.
     this.soon(() => this.#armArrivals());
-    this.#overIfDone();
+  }
+
+  #setUnderWay(query: LiveQuery, isUnderWay: boolean): void {
+    if (isUnderWay) this.#underWay.add(query);
+    else if (this.#underWay.delete(query)) this.#overIfDone();
   }
 
   #overIfDone(): void {
-    if (this.#live > 0) return;
+    if (this.#underWay.size > 0) return;
     const isExhausted = this.#state === "running" && this.workload.nextAt() === Number.POSITIVE_INFINITY;
     if (isExhausted || this.#state === "draining" || this.#state === "stopping") {
       this.statestore.stop();
@@ -393,16 +399,34 @@ export class LiveRun {
       maxMissedHeartbeats: flags.statestore_max_missed_heartbeats,
       heartbeatMs: flags.statestore_heartbeat_frequency_ms,
     };
-    const controllerFlags = controllerFlagsOf(flags);
-    const open = (hostId: string, openDesk: OpenDesk): Coordinator =>
-      new Coordinator(hostId, openDesk, new OwnView(this.cluster, timing), around);
-    const here = (hostId: string, mode: "distributed" | "global"): Coordinator =>
-      open(hostId, this.#deskHere(controllerOptions({ hostId, mode, flags: controllerFlags })));
-    if (this.scenario.cluster.admission === "admissiond") return [here("admissiond:29500", "global")];
     const addresses = this.backends.filter((b) => b.isCoordinator).map((b) => b.address);
+    const deskOf = this.#deskChoice(addresses, controllerFlagsOf(flags));
+    return addresses.map(
+      (address) => new Coordinator(address, deskOf(address), new OwnView(this.cluster, timing), around),
+    );
+  }
+
+  #deskChoice(addresses: readonly string[], flags: ControllerFlags): (address: string) => OpenDesk {
+    const { admissiond } = this;
+    if (admissiond !== null) return (address) => (hear) => admissiond.open(address, hear);
     // One that decides alone needs no thread of its own: nobody disagrees with it, and a message costs more than it.
-    if (addresses.length === 1) return addresses.map((address) => here(address, "distributed"));
-    return addresses.map((address) => open(address, this.#deskOnThread(address, controllerFlags)));
+    if (addresses.length === 1) return (hostId) => this.#deskHere(controllerOptions({ hostId, flags }));
+    return (address) => this.#deskOnThread(address, flags);
+  }
+
+  #openAdmissiond(flags: ImpalaFlags): Admissiond {
+    const options = controllerOptions({ hostId: ADMISSIOND, mode: "global", flags: controllerFlagsOf(flags) });
+    return new Admissiond(options, serviceTimingOf(flags), {
+      timers: this.timers,
+      now: () => this.now(),
+      soon: (act) => this.soon(act),
+      membership: () => this.cluster.membership,
+      losesRelease: (coordinator) => this.#faults.losesRelease(coordinator),
+      tell: (told) => {
+        const at = this.now();
+        this.emit({ kind: "controllerCall", at, controller: ADMISSIOND, now: told.now, call: told.call });
+      },
+    });
   }
 
   #deskHere(options: ControllerOptions): OpenDesk {
@@ -420,13 +444,11 @@ export class LiveRun {
   }
 
   #subscribers(): SubscriberSpec[] {
-    const ofBackend = this.backends.map((b, host) => ({
-      address: b.address,
-      host,
-      coordinator: this.coordinators.find((c) => c.address === b.address) ?? null,
-    }));
-    const apart = this.coordinators.filter((c) => !this.#hostNumbers.has(c.address));
-    return [...ofBackend, ...apart.map((c) => ({ address: c.address, host: -1, coordinator: c }))];
+    const { admissiond } = this;
+    const ownController = (address: string): Coordinator | null =>
+      admissiond === null ? (this.coordinators.find((c) => c.address === address) ?? null) : null;
+    const backends = this.backends.map(({ address }, host) => ({ address, host, coordinator: ownController(address) }));
+    return admissiond === null ? backends : [...backends, { address: ADMISSIOND, host: -1, coordinator: admissiond }];
   }
 
   #surroundings(flags: ImpalaFlags): CoordinatorSurroundings {
@@ -444,9 +466,9 @@ export class LiveRun {
       configOf: (pool) => this.configOf(pool),
       rootConfig: () => this.configOf(ROOT_POOL),
       hostNumber: (address) => this.hostNumber(address),
-      ended: (query, how, at) => this.#ended(query, how, at),
+      answered: (query, how, at) => this.#answered(query, how, at),
+      setUnderWay: (query, isUnderWay) => this.#setUnderWay(query, isUnderWay),
       route: (task, coordinator, query) => void this.#routes.set(task, { coordinator, query }),
-      losesRelease: (coordinator) => this.#faults.losesRelease(coordinator),
       noteStart: (query, at) => this.#noteStart(query, at),
     };
   }

@@ -13,9 +13,9 @@ import type { TopicEntry, TopicUpdate } from "../core/statestore/topic.ts";
 import { TopicStore } from "../core/statestore/topic-store.ts";
 import type { Bytes, Instant } from "../core/units.ts";
 import type { PoolUsage } from "./admission-desk.ts";
-import type { Coordinator } from "./coordinator.ts";
 import type { Fleet } from "./fleet.ts";
 import type { Appointment, Timers } from "./timers.ts";
+import type { TopicReader } from "./topic-reader.ts";
 
 const EXCHANGES_PER_LOOK = 10;
 
@@ -37,7 +37,7 @@ interface Subscriber {
   /** Its host's ledger, -1: admissiond has none. */
   readonly host: number;
   /** Null: it only publishes. */
-  readonly coordinator: Coordinator | null;
+  readonly coordinator: TopicReader | null;
   readonly reporter: BackendReporter | null;
   next: Appointment | null;
   /** When its present exchange was to begin; timers are late by their grain and by what else goes on. */
@@ -55,7 +55,7 @@ interface Subscriber {
 export interface SubscriberSpec {
   readonly address: string;
   readonly host: number;
-  readonly coordinator: Coordinator | null;
+  readonly coordinator: TopicReader | null;
 }
 
 export class LiveStatestore {
@@ -200,7 +200,7 @@ export class LiveStatestore {
   }
 
   /** The answer comes when the coordinator's thread has got to it; from one that dies meanwhile, never. */
-  #ask(s: Subscriber, coordinator: Coordinator, update: TopicUpdate, now: Instant, then: Answered): void {
+  #ask(s: Subscriber, coordinator: TopicReader, update: TopicUpdate, now: Instant, then: Answered): void {
     const usages: PoolUsage[] = [];
     this.#usages(s, (pool, usage) => usages.push({ pool, usage }));
     const { isAlive } = coordinator;

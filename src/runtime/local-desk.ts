@@ -1,9 +1,6 @@
 /**
- * Admission control of one process, on the thread that it is made on (admission 5).
- *
- * A dequeue pass runs in the turn after the change that made it due, one for all changes of a turn, like the product's
- * dequeue thread that wakes once. Everything that the controller is asked is told as a call, so that a live run can be
- * gone through again in virtual time.
+ * Admission control of one process, on the thread that it is made on (admission 5). Everything that the controller is
+ * asked is told as a call, so that a live run can be gone through again in virtual time.
  */
 import type { AdmissionController } from "../core/admission/controller.ts";
 import type { ControllerOptions } from "../core/admission/controller-options.ts";
@@ -23,10 +20,11 @@ import type { PoolConfig } from "../core/pool-config.ts";
 import type { TopicUpdate } from "../core/statestore/topic.ts";
 import type { Instant } from "../core/units.ts";
 import { type AdmissionDesk, type Answer, admissionOf, type PoolUsage } from "./admission-desk.ts";
+import { DuePass } from "./due-pass.ts";
 import type { Appointment, Timers } from "./timers.ts";
 
 export interface DeskSurroundings {
-  readonly timers: Timers;
+  readonly timers: Pick<Timers, "at" | "cancel">;
   now(): Instant;
   /** Runs `act` in a later turn of the event loop. */
   soon(act: () => void): void;
@@ -34,18 +32,20 @@ export interface DeskSurroundings {
 }
 
 export class LocalDesk implements AdmissionDesk {
+  readonly outlivesProcess = false;
   readonly #around: DeskSurroundings;
   readonly #controller: AdmissionController;
-  readonly #sink: DequeueSink;
+  readonly #pass: DuePass;
   /** Of the queries that wait here. */
   readonly #deadlines = new Map<string, Appointment>();
-  #passComes = false;
   #isOpen = true;
 
   constructor(options: ControllerOptions, around: DeskSurroundings) {
     this.#around = around;
     this.#controller = new RecordedController(options, (call, now) => around.tell({ kind: "called", call, now }));
-    this.#sink = this.#sinkOfThis();
+    const sink = this.#sinkOfThis();
+    const pass = (): void => this.#controller.dequeuePass(around.now(), sink);
+    this.#pass = new DuePass(this.#controller, pass, around.soon);
   }
 
   setMembership(membership: Membership): void {
@@ -59,7 +59,7 @@ export class LocalDesk implements AdmissionDesk {
     if (q.state === "running") this.#around.tell(admissionOf(q, now));
     else if (q.state === "queued") this.#queued(q, now);
     else this.#around.tell(rejectedEvent(q, false, now));
-    this.#duePass();
+    this.#pass.look();
   }
 
   #queued(q: AdmissionQuery, now: Instant): void {
@@ -76,7 +76,7 @@ export class LocalDesk implements AdmissionDesk {
     this.#controller.timeOut(q, now);
     if (q.state === "timedOut") this.#around.tell(timedOutEvent(q, now));
     else if (q.state === "cancelled") this.#around.tell(cancelledEvent(q, true, now));
-    this.#duePass();
+    this.#pass.look();
   }
 
   cancel(query: string): void {
@@ -85,7 +85,7 @@ export class LocalDesk implements AdmissionDesk {
     const now = this.#around.now();
     this.#controller.cancel(q, now);
     if (q.state === "cancelled" && this.#leaves(q)) this.#around.tell(cancelledEvent(q, true, now));
-    this.#duePass();
+    this.#pass.look();
   }
 
   /** True once for every query that waited. */
@@ -95,18 +95,6 @@ export class LocalDesk implements AdmissionDesk {
   }
 
   // Dequeueing
-
-  #duePass(): void {
-    if (this.#passComes || !this.#isOpen || !this.#controller.isPassDue) return;
-    this.#passComes = true;
-    this.#around.soon(() => {
-      this.#passComes = false;
-      if (!this.#isOpen) return;
-      if (this.#controller.isPassDue) this.#controller.dequeuePass(this.#around.now(), this.#sink);
-      // What a pass starts may end at once, and what it could not take may fit now.
-      this.#duePass();
-    });
-  }
 
   #sinkOfThis(): DequeueSink {
     const { now, tell } = this.#around;
@@ -126,18 +114,21 @@ export class LocalDesk implements AdmissionDesk {
 
   // Release
 
-  releaseBackends(query: string, positions: readonly number[]): void {
+  releaseBackends(query: string, positions: readonly number[]): boolean {
     const q = this.#isOpen ? this.#controller.find(query) : undefined;
-    if (q === undefined) return;
+    if (q === undefined) return true;
     this.#controller.releaseBackends(q, positions);
-    this.#duePass();
+    this.#pass.look();
+    return true;
   }
 
-  releaseQuery(query: string, peak: number): void {
+  release(query: string, rest: readonly number[], peak: number): boolean {
     const q = this.#isOpen ? this.#controller.find(query) : undefined;
-    if (q === undefined) return;
+    if (q === undefined) return true;
+    if (rest.length > 0) this.#controller.releaseBackends(q, rest);
     this.#controller.releaseQuery(q, peak);
-    this.#duePass();
+    this.#pass.look();
+    return true;
   }
 
   // Statestore
@@ -148,11 +139,12 @@ export class LocalDesk implements AdmissionDesk {
     const entries = this.#controller.collectUpdate();
     this.#controller.applyUpdate(update, this.#around.now());
     this.#around.tell({ kind: "exchanged", entries });
-    this.#duePass();
+    this.#pass.look();
   }
 
   close(): void {
     this.#isOpen = false;
+    this.#pass.close();
     for (const deadline of this.#deadlines.values()) this.#around.timers.cancel(deadline);
     this.#deadlines.clear();
   }

@@ -194,7 +194,7 @@ export type Question =
     }
   | { readonly kind: "cancel"; readonly query: string }
   | { readonly kind: "releaseBackends"; readonly query: string; readonly positions: readonly number[] }
-  | { readonly kind: "releaseQuery"; readonly query: string; readonly peak: number }
+  | { readonly kind: "release"; readonly query: string; readonly rest: readonly number[]; readonly peak: number }
   | { readonly kind: "exchange"; readonly usages: readonly PoolUsage[]; readonly update: TopicUpdate }
   /** The last one: no pass and no deadline comes after it. */
   | { readonly kind: "finish" };

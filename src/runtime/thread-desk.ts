@@ -145,6 +145,7 @@ interface DeskEnd {
 }
 
 class ThreadDesk implements AdmissionDesk {
+  readonly outlivesProcess = false;
   readonly #lineWhenUsed: () => CoordinatorLine;
   readonly #end: DeskEnd;
   readonly #shapes = new Map<RequestShape, number>();
@@ -193,12 +194,14 @@ class ThreadDesk implements AdmissionDesk {
     this.#ask({ kind: "cancel", query });
   }
 
-  releaseBackends(query: string, positions: readonly number[]): void {
+  releaseBackends(query: string, positions: readonly number[]): boolean {
     this.#ask({ kind: "releaseBackends", query, positions });
+    return true;
   }
 
-  releaseQuery(query: string, peak: number): void {
-    this.#ask({ kind: "releaseQuery", query, peak });
+  release(query: string, rest: readonly number[], peak: number): boolean {
+    this.#ask({ kind: "release", query, rest, peak });
+    return true;
   }
 
   exchange(usages: readonly PoolUsage[], update: TopicUpdate): void {

@@ -20,6 +20,13 @@ import type { Instant } from "../core/units.ts";
 import { type EventHandle, type Micros, NO_EVENT } from "./event-queue.ts";
 import type { TopicReader } from "./request-queue-topic.ts";
 
+/** What a process makes of the members that it hears of. */
+export interface MemberSettings {
+  readonly blacklist: BlacklistTiming;
+  /** `--cluster_membership_retained_removed_coords` */
+  readonly mostRemoved: number;
+}
+
 /** Makes the controller of a process that starts. */
 export type NewController = (options: ControllerOptions) => AdmissionController;
 
@@ -30,7 +37,7 @@ export class Seat implements TopicReader {
   /** Its number among the statestore's subscribers: its host's number, or beyond them all with `admissiond`. */
   readonly subscriber: number;
   readonly #options: ControllerOptions;
-  readonly #blacklistTiming: BlacklistTiming;
+  readonly #settings: MemberSettings;
   readonly #newController: NewController;
   controller: AdmissionController;
   /** `admissiond`'s: what coordinators say to it goes through here. */
@@ -70,18 +77,18 @@ export class Seat implements TopicReader {
     index: number,
     subscriber: number,
     options: ControllerOptions,
-    blacklistTiming: BlacklistTiming,
+    settings: MemberSettings,
     newController: NewController,
   ) {
     this.index = index;
     this.subscriber = subscriber;
     this.address = options.hostId;
     this.#options = options;
-    this.#blacklistTiming = blacklistTiming;
+    this.#settings = settings;
     this.#newController = newController;
     this.controller = newController(options);
     this.service = options.mode === "global" ? new AdmissionService(this.controller) : null;
-    this.blacklist = new ExecutorBlacklist(blacklistTiming);
+    this.blacklist = new ExecutorBlacklist(settings.blacklist);
   }
 
   get isGlobal(): boolean {
@@ -95,7 +102,7 @@ export class Seat implements TopicReader {
   /** A new process in the place of one that died: it knows nothing and has published nothing. */
   restart(): void {
     this.controller = this.#newController(this.#options);
-    this.blacklist = new ExecutorBlacklist(this.#blacklistTiming);
+    this.blacklist = new ExecutorBlacklist(this.#settings.blacklist);
     this.isAlive = true;
     this.isCutOff = false;
     this.isSettled = false;
@@ -130,7 +137,7 @@ export class Seat implements TopicReader {
       blacklisted: this.blacklist.addresses(),
       removedCoordinators:
         this.isGlobal && before !== EMPTY_MEMBERSHIP
-          ? withRemovedCoordinators(before, this.#members)
+          ? withRemovedCoordinators(before, this.#members, this.#settings.mostRemoved)
           : before.removedCoordinators,
     });
   }

@@ -185,13 +185,16 @@ export class Simulation {
   #openSeats(): void {
     const flags = controllerFlagsOf(this.flags);
     const newController = this.#input.newController ?? ((options) => this.#newController(options));
-    const timing = {
-      maxMissedHeartbeats: this.flags.statestore_max_missed_heartbeats,
-      heartbeatMs: this.flags.statestore_heartbeat_frequency_ms,
+    const settings = {
+      blacklist: {
+        maxMissedHeartbeats: this.flags.statestore_max_missed_heartbeats,
+        heartbeatMs: this.flags.statestore_heartbeat_frequency_ms,
+      },
+      mostRemoved: this.flags.cluster_membership_retained_removed_coords,
     };
     const add = (subscriber: number, options: Partial<ControllerOptions> & { readonly hostId: string }) => {
       const all = controllerOptions({ flags, keepsIds: false, ...options });
-      this.seats.push(new Seat(this.seats.length, subscriber, all, timing, newController));
+      this.seats.push(new Seat(this.seats.length, subscriber, all, settings, newController));
     };
     if (this.#isGlobal) {
       add(this.backends.length, { hostId: ADMISSIOND, mode: "global" });
@@ -679,6 +682,8 @@ export class Simulation {
   orphan(q: SimQuery, now: Micros): void {
     if (q.isOrphan) return;
     q.isOrphan = true;
+    q.outcome = "failed";
+    q.error = `The coordinator ${q.submission.coordinator} is gone.`;
     if (q.timeout !== NO_EVENT) this.events.remove(q.timeout);
     q.timeout = NO_EVENT;
     if (q.hears !== NO_EVENT) this.events.remove(q.hears);

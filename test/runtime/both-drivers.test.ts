@@ -3,15 +3,10 @@
  * something happens: every scenario has one outcome at any speed.
  */
 import { describe, expect, test } from "vitest";
-import type { Scenario } from "../../src/config/scenario.ts";
-import { flagsOf, openPools } from "../../src/config/scenario-pools.ts";
 import type { RunEvent } from "../../src/core/events.ts";
-import { DEFAULT_POOL_CONFIG } from "../../src/core/pool-config.ts";
-import { simulate } from "../../src/sim/simulate.ts";
-import { poolResolver } from "../../src/workload/pool-resolver.ts";
-import { createWorkload } from "../../src/workload/scenario-workload.ts";
 import { expectClean, leavesNothingBehind } from "./live-checks.ts";
 import { runOf, type Small, small } from "./live-fixture.ts";
+import { simulated } from "./simulated.ts";
 
 leavesNothingBehind();
 
@@ -22,28 +17,6 @@ const endsOf = (events: readonly RunEvent[]): Record<string, string> =>
       .flatMap((e) => (e.kind === "released" ? [[e.query, e.state] as const] : []))
       .sort(([a], [b]) => a.localeCompare(b)),
   );
-
-function simulated(scenario: Scenario): RunEvent[] {
-  const events: RunEvent[] = [];
-  const flags = flagsOf(scenario);
-  const pools = openPools(scenario, flags);
-  simulate({
-    scenario,
-    workload: createWorkload(
-      scenario,
-      poolResolver(() => pools, flags, scenario.users),
-    ),
-    pools: {
-      configOf: (pool) => {
-        const found = pools.lookUp(pool);
-        return found.kind === "found" ? found.config : DEFAULT_POOL_CONFIG;
-      },
-    },
-    flags,
-    emit: (e) => events.push(e),
-  });
-  return events;
-}
 
 const burst = (count: number) => [{ at: "0s", query: "q", count }];
 const refusals = (chance: number) => ({

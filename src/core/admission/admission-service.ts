@@ -75,9 +75,15 @@ export class AdmissionService {
     return true;
   }
 
-  /** AdmitQuery, with a worker that is free at once. Null for a request that was handed over before. */
+  /**
+   * AdmitQuery with a worker that is free at once, and the first GetQueryStatus: who need not wait is told. Null for
+   * a request that was handed over before.
+   */
   admit(request: AdmissionRequest, config: PoolConfig, rootConfig: PoolConfig, now: Instant): AdmissionQuery | null {
-    return this.accept(request) ? this.decide(request.queryId, config, rootConfig, now) : null;
+    if (!this.accept(request)) return null;
+    const query = this.decide(request.queryId, config, rootConfig, now);
+    if (query?.state === "rejected") this.#entries.delete(request.queryId);
+    return query;
   }
 
   /** A worker's turn. Null when the query was forgotten in the meantime. */

@@ -77,7 +77,7 @@ function groupsOf(backends: readonly BackendDescriptor[], blacklisted: ReadonlyS
 /** The view before anything is known: nobody can be scheduled and nothing is dequeued (T-10). */
 export const EMPTY_MEMBERSHIP: Membership = membershipOf({ version: 1, backends: [] });
 
-/** `--cluster_membership_retained_removed_coords` is 1 to 1000 (admission 9.5). */
+/** Default and most of `--cluster_membership_retained_removed_coords`, which is 1 at least (admission 9.5). */
 export const MAX_REMOVED_COORDINATORS = 1000;
 
 /**
