@@ -39,6 +39,8 @@ export class QuerySubmission implements Submission {
   readonly peak: number;
   readonly cancelAt: Instant;
   readonly placementOffset: number;
+  /** Once somebody has asked. */
+  #queryId: string | null = null;
 
   constructor(
     placed: Placed,
@@ -73,10 +75,11 @@ export class QuerySubmission implements Submission {
   }
 
   get queryId(): string {
-    return this.ids.idOf(this.ordinal, this.attempt);
+    this.#queryId ??= this.ids.idOf(this.ordinal, this.attempt);
+    return this.#queryId;
   }
   get request(): string {
-    return this.ids.idOf(this.ordinal, 1);
+    return this.attempt === 1 ? this.queryId : this.ids.idOf(this.ordinal, 1);
   }
   get queryClass(): number {
     return this.placed.queryClass;

@@ -2,11 +2,12 @@
  * `waterhole simulate SCENARIO`: the scenario in virtual time.
  *
  * Two ways through the same run: told as events, when records are wanted or hosts are looked at, or in plain
- * numbers, ten times as fast. Both give the same report. Records are written unless the traffic is so large that they would fill a
- * disk; `--records FILE` writes them all the same.
+ * numbers, ten times as fast. Both give the same report. Records are written unless they would fill a disk;
+ * `--records FILE` writes them all the same.
  */
 import type { Command } from "commander";
 import { DEFAULT_POOL_CONFIG } from "../../core/pool-config.ts";
+import { MiB } from "../../core/units.ts";
 import { EventObserver } from "../../insight/event-observer.ts";
 import type { HostOverAdmissionFold } from "../../insight/host-over-admission.ts";
 import type { RunSummary } from "../../insight/summary.ts";
@@ -17,7 +18,7 @@ import { QueryLogFile } from "./query-log-file.ts";
 import { RecordsWriter } from "./records-file.ts";
 import { renderReport } from "./report.ts";
 import { exitCodeOf, type RunReport, reportJson } from "./run-report.ts";
-import { expectedSubmissions, ScenarioRun } from "./scenario-run.ts";
+import { expectedRecordsBytes, expectedSubmissions, ScenarioRun } from "./scenario-run.ts";
 import { type ColourChoice, lookFor, type Surroundings, writeJson, writeLines } from "./surroundings.ts";
 
 export interface SimulateOptions extends ColourChoice {
@@ -29,8 +30,10 @@ export interface SimulateOptions extends ColourChoice {
   readonly queryLog?: string;
 }
 
-/** Above so many submissions records are written only when they are asked for. */
-const RECORDED_AT_MOST = 200_000;
+/** Records that would be larger are written only when they are asked for. */
+const MOST_RECORDS_BYTES = 256 * MiB;
+/** Above so many submissions, and without records, what happens on each host is not looked at. */
+const MOST_TOLD = 200_000;
 
 export function registerSimulate(program: Command, surroundings: Surroundings, exit: (code: number) => void): void {
   program
@@ -64,7 +67,7 @@ export async function simulateScenario(path: string, options: SimulateOptions): 
   const run = await ScenarioRun.open(path, { seed: options.seed ?? null });
   const file = recordsPath(run, options.records);
   const log = options.queryLog === undefined ? null : new QueryLogFile(options.queryLog, run.scenario);
-  const hosts = expectedSubmissions(run.scenario) > RECORDED_AT_MOST && file === null ? null : run.newHostFold();
+  const hosts = expectedSubmissions(run.scenario) > MOST_TOLD && file === null ? null : run.newHostFold();
   const isPlain = file === null && log === null && hosts === null;
   const { summary, endedAt } = isPlain ? simulateFast(run) : simulateTold(run, { file, log, hosts });
   return run.report(summary, {
@@ -135,10 +138,10 @@ function inputOf(run: ScenarioRun): SimulationInput {
 
 function recordsPath(run: ScenarioRun, wished: SimulateOptions["records"]): string | null {
   if (typeof wished === "string") return wished;
-  if (wished === false || expectedSubmissions(run.scenario) > RECORDED_AT_MOST) return null;
+  if (wished === false || expectedRecordsBytes(run.scenario) > MOST_RECORDS_BYTES) return null;
   return usualRecordsPath(run);
 }
 
 /** `runs/NAME-SEED.jsonl` in the folder where the command was given. */
-export const usualRecordsPath = ({ scenario }: ScenarioRun): string =>
+export const usualRecordsPath = ({ scenario }: Pick<ScenarioRun, "scenario">): string =>
   `runs/${scenario.name.replace(/[^\w.-]+/g, "-")}-${scenario.seed}.jsonl`;
