@@ -38,6 +38,8 @@ export interface SimulationInput {
   readonly flags?: ImpalaFlags;
   /** Each thing that happens, as an event object; slow. */
   readonly emit?: EmitEvent;
+  /** `emit` hears what becomes of queries and nothing of controllers' calls, topics and single fragments; faster. */
+  readonly onlyOutcomes?: boolean;
   /** The same in plain numbers; fast. */
   readonly observer?: RunObserver;
   /** The pools after a fault of kind `configChanges`. */

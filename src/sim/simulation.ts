@@ -128,6 +128,7 @@ export class Simulation {
     const addresses = this.backends.map((b) => b.address);
     this.teller = new Teller(
       input.emit ?? null,
+      input.onlyOutcomes ?? false,
       observer,
       scenario.queries.map((c) => c.name),
     );

@@ -67,14 +67,14 @@ export class Teller {
   readonly #observer: RunObserver | null;
   readonly #classes: readonly string[];
 
-  /** True when each step is wanted as an event, also those that no observer asks about. */
+  /** True when each step is wanted as an event, also those that no observer asks about. `onlyOutcomes`: it isn't. */
   readonly tellsAll: boolean;
 
-  constructor(emit: EmitEvent | null, observer: RunObserver | null, classes: readonly string[]) {
+  constructor(emit: EmitEvent | null, onlyOutcomes: boolean, observer: RunObserver | null, classes: readonly string[]) {
     this.#emit = emit;
     this.#observer = observer;
     this.#classes = classes;
-    this.tellsAll = emit !== null;
+    this.tellsAll = emit !== null && !onlyOutcomes;
     classes.forEach((name, i) => {
       observer?.named("class", i, name);
     });

@@ -1,11 +1,12 @@
 /**
  * `waterhole simulate SCENARIO`: the scenario in virtual time.
  *
- * Two ways through the same run: told as events, when records are wanted or hosts are looked at, or in plain
- * numbers, ten times as fast. Both give the same report. Records are written unless they would fill a disk;
- * `--records FILE` writes them all the same.
+ * Two ways through the same run: told as events, when records are wanted, or in plain numbers, ten times as fast.
+ * Both give the same report. Records are written unless they would fill a disk; `--records FILE` writes them all the
+ * same.
  */
 import type { Command } from "commander";
+import type { RunEvent } from "../../core/events.ts";
 import { DEFAULT_POOL_CONFIG } from "../../core/pool-config.ts";
 import { MiB } from "../../core/units.ts";
 import { EventObserver } from "../../insight/event-observer.ts";
@@ -68,8 +69,8 @@ export async function simulateScenario(path: string, options: SimulateOptions): 
   const file = recordsPath(run, options.records);
   const log = options.queryLog === undefined ? null : new QueryLogFile(options.queryLog, run.scenario);
   const hosts = expectedSubmissions(run.scenario) > MOST_TOLD && file === null ? null : run.newHostFold();
-  const isPlain = file === null && log === null && hosts === null;
-  const { summary, endedAt } = isPlain ? simulateFast(run) : simulateTold(run, { file, log, hosts });
+  const isPlain = file === null && log === null;
+  const { summary, endedAt } = isPlain ? simulateFast(run, hosts) : simulateTold(run, { file, log, hosts });
   return run.report(summary, {
     mode: "virtual",
     overAdmittedHosts: hosts?.finish(endedAt) ?? null,
@@ -86,9 +87,10 @@ interface Simulated {
   readonly endedAt: number;
 }
 
-function simulateFast(run: ScenarioRun): Simulated {
+function simulateFast(run: ScenarioRun, hosts: HostOverAdmissionFold | null): Simulated {
   const fold = run.newFold();
-  const { endedAt } = simulate({ ...inputOf(run), observer: fold });
+  const emit = hosts === null ? {} : { emit: (event: RunEvent) => hosts.add(event), onlyOutcomes: true };
+  const { endedAt } = simulate({ ...inputOf(run), observer: fold, ...emit });
   return { summary: fold.finish(), endedAt };
 }
 
