@@ -47,7 +47,7 @@ export function buildScenario(input: ScenarioInput, context: BuildContext): Scen
     users: input.users,
     queries,
     arrivals,
-    faults: buildFaults(input.faults, names, context),
+    faults: buildFaults(input, names, context),
     scale: { time: input.scale.time, memory: memoryScale(input, queries, source) },
     threads: input.threads === "auto" ? null : input.threads,
     model: {
@@ -164,12 +164,24 @@ function memoryScale(input: ScenarioInput, queries: readonly QueryClass[], sourc
 
 // Faults
 
-function buildFaults(faults: readonly FaultInput[], names: Names, context: BuildContext): Fault[] {
+function buildFaults({ faults, cluster }: ScenarioInput, names: Names, context: BuildContext): Fault[] {
+  if (cluster.admission === "distributed") refuseLostReleases(faults, context.source);
   const built = faults.flatMap((f, i) => whenNoticed(buildFault(f, ["faults", i], names, context)));
   return built
     .map((f, i) => ({ f, i }))
     .sort((a, b) => a.f.at - b.f.at || a.i - b.i)
     .map(({ f }) => f);
+}
+
+/** In distributed mode a release is a call inside the coordinator's process, in the product too (admission 9.2, 9.3). */
+function refuseLostReleases(faults: readonly FaultInput[], source: ScenarioSource): void {
+  const i = faults.findIndex((f) => f.fault === "releasesLost");
+  if (i >= 0)
+    source.fail(
+      ["faults", i],
+      "releasesLost, and a coordinator that decides for itself sends no message that could get lost: it releases by a call",
+      "Write  cluster: { admission: admissiond } , or use what can get lost: coordinatorCutOff (topic updates, both ways), coordinatorDies or hostDies (places stay taken until the process is missed).",
+    );
 }
 
 function buildFault(f: FaultInput, path: Path, names: Names, { base, source }: BuildContext): Fault {
@@ -193,7 +205,7 @@ function buildFault(f: FaultInput, path: Path, names: Names, { base, source }: B
         kind: f.fault,
         at,
         chance: f.chance,
-        host: f.host === undefined ? null : names.address(f.host, [...path, "host"]),
+        host: f.host === undefined ? null : names.coordinator(f.host, [...path, "host"]),
       };
     case "refusals":
       return {

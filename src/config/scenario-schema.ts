@@ -424,8 +424,10 @@ const fault = z.discriminatedUnion("fault", [
   z.strictObject({
     ...at,
     fault: z.literal("releasesLost"),
-    chance: share("Chance that a release message is lost, from now on; 0 ends it."),
-    host: host("Only releases of this host.").optional(),
+    chance: share(
+      "Chance that a release message to admissiond is lost, from now on; 0 ends it. Not in distributed mode.",
+    ),
+    host: host("Only messages of this coordinator.").optional(),
   }),
   z.strictObject({
     ...at,

@@ -284,7 +284,7 @@ export type Fault =
   /** Its exchanges with the statestore are lost, both ways; it goes on deciding. */
   | { readonly kind: "coordinatorCutOff" | "coordinatorRejoins"; readonly at: Instant; readonly host: string }
   | { readonly kind: "statestoreStops" | "statestoreStarts"; readonly at: Instant }
-  /** From now on each release message is lost with this chance, until one says 0. */
+  /** From now on each release message to `admissiond` is lost with this chance, until one says 0. */
   | { readonly kind: "releasesLost"; readonly at: Instant; readonly chance: number; readonly host: string | null }
   /** Each growth of a reservation is refused with this chance, as Impala's debug action does. */
   | {

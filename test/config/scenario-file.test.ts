@@ -307,6 +307,19 @@ describe("what is wrong is told with file, line, found, expected, remedy", () =>
       '"exec-2" is no coordinator of this cluster',
     ],
     [
+      "9.2 lost releases where nobody sends any",
+      { faults: "[{ at: 0s, fault: releasesLost, chance: 0.5 }]" },
+      "it releases by a call. Write  cluster: { admission: admissiond }",
+    ],
+    [
+      "lost releases of a host that sends none",
+      {
+        cluster: "{ executors: [{ count: 2, memory: 1gb }], admission: admissiond }",
+        faults: "[{ at: 0s, fault: releasesLost, chance: 1, host: exec-2 }]",
+      },
+      '"exec-2" is no coordinator of this cluster',
+    ],
+    [
       "too many coordinators on executors",
       { cluster: "{ executors: [{ memory: 1gb }], coordinators: [{ count: 2 }] }" },
       "2 coordinators on executors, but there are only 1",

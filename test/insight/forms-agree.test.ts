@@ -58,11 +58,12 @@ function randomScenario(seed: number): string {
       `{ every: ${d.int(1, 20) * 50}ms, count: ${d.int(1, 60)}, query: q${i} }`,
     ]),
   );
+  const mode = d.of(["distributed", "distributed", "admissiond"]);
   return `seed: ${seed}
 cluster:
   executors: [{ count: ${hosts}, memory: ${d.int(2, 20)}gb, slots: ${d.int(1, 8)} }]
   coordinators: [{ count: ${coordinators}, on: ${dedicated ? "dedicated" : "executor"} }]
-  admission: ${d.of(["distributed", "distributed", "admissiond"])}
+  admission: ${mode}
 flags:
   default_pool_max_requests: ${d.int(1, 20)}
   default_pool_mem_limit: ${d.int(1, 60)}gb
@@ -71,12 +72,12 @@ flags:
 queries:
 ${classes.join("\n")}
 arrivals: [${arrivals.join(", ")}]
-faults: [${randomFaults(d, hosts, dedicated ? `coord-${coordinators}` : `exec-${coordinators}`, coordinators)}]
+faults: [${randomFaults(d, hosts, dedicated ? `coord-${coordinators}` : `exec-${coordinators}`, coordinators, mode)}]
 limits: { time: 60s, queries: 3000 }
 `;
 }
 
-function randomFaults(d: Dice, hosts: number, lastCoordinator: string, coordinators: number): string {
+function randomFaults(d: Dice, hosts: number, lastCoordinator: string, coordinators: number, mode: string): string {
   const faults: string[] = [];
   const both = (first: string, second: string): void => {
     faults.push(`{ at: ${d.int(1, 9)}s, ${first} }`, `{ at: ${d.int(10, 19)}s, ${second} }`);
@@ -86,7 +87,8 @@ function randomFaults(d: Dice, hosts: number, lastCoordinator: string, coordinat
     both(`fault: hostDies, ${host}`, `fault: hostReturns, ${host}`);
   }
   if (d.chance(0.3)) both("fault: statestoreStops", "fault: statestoreStarts");
-  if (d.chance(0.3)) both("fault: releasesLost, chance: 0.3", "fault: releasesLost, chance: 0");
+  if (d.chance(0.3) && mode === "admissiond")
+    both("fault: releasesLost, chance: 0.3", "fault: releasesLost, chance: 0");
   if (d.chance(0.3) && coordinators > 1)
     faults.push(`{ at: ${d.int(1, 9)}s, fault: coordinatorDies, host: ${lastCoordinator} }`);
   if (d.chance(0.3)) faults.push(`{ at: ${d.int(1, 9)}s, fault: refusals, chance: 0.5 }`);

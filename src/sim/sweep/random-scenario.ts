@@ -277,7 +277,7 @@ function randomFault(d: Draws, cluster: ClusterSpec, queries: readonly QueryClas
     case 5:
       return [{ kind: "workerKilled", at, host }];
     case 6:
-      return [{ kind: "releasesLost", at, chance: 0.3, host: null }];
+      return cluster.admission === "admissiond" ? [{ kind: "releasesLost", at, chance: 0.3, host: null }] : [];
     case 7:
       return [
         { kind: "refusals", at, chance: 0.05, host: d.chance(0.5) ? host : null, queryClass: null },
