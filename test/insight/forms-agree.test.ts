@@ -58,10 +58,11 @@ function randomScenario(seed: number): string {
       `{ every: ${d.int(1, 20) * 50}ms, count: ${d.int(1, 60)}, query: q${i} }`,
     ]),
   );
+  const executors = `{ count: ${hosts}, memory: ${d.int(2, 20)}gb, slots: ${d.int(1, 8)} }`;
   const mode = d.of(["distributed", "distributed", "admissiond"]);
   return `seed: ${seed}
 cluster:
-  executors: [{ count: ${hosts}, memory: ${d.int(2, 20)}gb, slots: ${d.int(1, 8)} }]
+  executors: [${executors}]
   coordinators: [{ count: ${coordinators}, on: ${dedicated ? "dedicated" : "executor"} }]
   admission: ${mode}
 flags:
@@ -87,12 +88,11 @@ function randomFaults(d: Dice, hosts: number, lastCoordinator: string, coordinat
     both(`fault: hostDies, ${host}`, `fault: hostReturns, ${host}`);
   }
   if (d.chance(0.3)) both("fault: statestoreStops", "fault: statestoreStarts");
-  if (d.chance(0.3) && mode === "admissiond")
-    both("fault: releasesLost, chance: 0.3", "fault: releasesLost, chance: 0");
+  if (d.chance(0.3)) both("fault: releasesLost, chance: 0.3", "fault: releasesLost, chance: 0");
   if (d.chance(0.3) && coordinators > 1)
     faults.push(`{ at: ${d.int(1, 9)}s, fault: coordinatorDies, host: ${lastCoordinator} }`);
   if (d.chance(0.3)) faults.push(`{ at: ${d.int(1, 9)}s, fault: refusals, chance: 0.5 }`);
-  return faults.join(", ");
+  return faults.filter((f) => mode === "admissiond" || !f.includes("releasesLost")).join(", ");
 }
 
 function toldTwice(text: string): { readonly fast: RunSummary; readonly slow: RunSummary } {
