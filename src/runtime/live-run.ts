@@ -36,6 +36,8 @@ import { createWorkload } from "../workload/scenario-workload.ts";
 import { withTraces } from "../workload/traces.ts";
 import type { Ending, Workload } from "../workload/workload.ts";
 import { Admissiond } from "./admissiond.ts";
+import { FineAlarm, finenessFor } from "./alarm.ts";
+import { AlarmThread } from "./alarm-thread.ts";
 import { ClusterView, OwnView } from "./cluster-view.ts";
 import { Coordinator, type CoordinatorSurroundings, type OpenDesk } from "./coordinator.ts";
 import { type EmulatedClock, startClock } from "./emulated-clock.ts";
@@ -158,6 +160,7 @@ export class LiveRun {
   readonly workload: Workload;
   readonly timers: Timers;
   readonly #clock: EmulatedClock;
+  readonly #alarmThread: AlarmThread;
   readonly bus: RunBus;
   readonly #pools: LivePools;
   readonly #faults: LiveFaults;
@@ -184,7 +187,12 @@ export class LiveRun {
     this.#isChecked = options.check === true;
     this.bus = bus;
     this.#clock = startClock(scenario.scale.time);
-    this.timers = new Timers(this.#clock, (error) => this.#broke(error));
+    this.#alarmThread = new AlarmThread(
+      () => alarm.rung(),
+      (error) => this.#broke(error),
+    );
+    const alarm = new FineAlarm(this.#clock, this.#alarmThread, finenessFor(scenario.scale.time));
+    this.timers = new Timers(this.#clock, (error) => this.#broke(error), alarm);
     this.backends = backendsOf(scenario.cluster);
     this.#hostNumbers = new Map(this.backends.map((b, i) => [b.address, i]));
     this.cluster = new ClusterView(this.backends, options.flags.cluster_membership_retained_removed_coords);
@@ -241,6 +249,7 @@ export class LiveRun {
     const ended = this.#state === "draining" ? "drained" : this.#state === "stopping" ? "stopped" : "complete";
     this.#state = "over";
     this.timers.close();
+    await this.#alarmThread.stop();
     const hosts = await this.fleet.marks();
     const leftBehind = await this.fleet.stop();
     if (broken !== null) throw broken;
@@ -259,7 +268,11 @@ export class LiveRun {
   async #startThreads(): Promise<void> {
     // A thread can fail before anybody waits for the run's end.
     this.#over.promise.catch(() => undefined);
-    await Promise.all([this.fleet.start(), ...this.#coordinatorThreads.map((t) => t.start())]);
+    await Promise.all([
+      this.#alarmThread.start(),
+      this.fleet.start(),
+      ...this.#coordinatorThreads.map((t) => t.start()),
+    ]);
   }
 
   /** In order: what their controllers did last is in the records too. */
@@ -374,8 +387,9 @@ export class LiveRun {
   }
 
   #progress(batch: readonly Progress[]): void {
-    const now = this.now();
     for (const p of batch) {
+      // Told anew: a query that is released late in the batch has held its places until then.
+      const now = this.now();
       if (p.kind === "broken") {
         this.#booksBroke(p.text);
         continue;

@@ -1,6 +1,7 @@
 /**
  * Admission control of one process, on the thread that it is made on (admission 5). Everything that the controller is
- * asked is told as a call, so that a live run can be gone through again in virtual time.
+ * asked is told as a call, so that a live run can be gone through again in virtual time; what a pass decides counts
+ * from the pass's own moment.
  */
 import type { AdmissionController } from "../core/admission/controller.ts";
 import type { ControllerOptions } from "../core/admission/controller-options.ts";
@@ -38,13 +39,18 @@ export class LocalDesk implements AdmissionDesk {
   readonly #pass: DuePass;
   /** Of the queries that wait here. */
   readonly #deadlines = new Map<string, Appointment>();
+  /** Of the pass that runs. */
+  #passAt = 0 as Instant;
   #isOpen = true;
 
   constructor(options: ControllerOptions, around: DeskSurroundings) {
     this.#around = around;
     this.#controller = new RecordedController(options, (call, now) => around.tell({ kind: "called", call, now }));
     const sink = this.#sinkOfThis();
-    const pass = (): void => this.#controller.dequeuePass(around.now(), sink);
+    const pass = (): void => {
+      this.#passAt = around.now();
+      this.#controller.dequeuePass(this.#passAt, sink);
+    };
     this.#pass = new DuePass(this.#controller, pass, around.soon);
   }
 
@@ -97,18 +103,18 @@ export class LocalDesk implements AdmissionDesk {
   // Dequeueing
 
   #sinkOfThis(): DequeueSink {
-    const { now, tell } = this.#around;
+    const { tell } = this.#around;
     const leaving =
       (answer: (q: AdmissionQuery, at: Instant) => Answer) =>
       (q: AdmissionQuery): void => {
         this.#leaves(q);
-        tell(answer(q, now()));
+        tell(answer(q, this.#passAt));
       };
     return {
       admitted: leaving(admissionOf),
       rejected: leaving((q, at) => rejectedEvent(q, true, at)),
       cancelled: leaving((q, at) => cancelledEvent(q, true, at)),
-      stillQueued: (q) => tell(stillQueuedEvent(q, now())),
+      stillQueued: (q) => tell(stillQueuedEvent(q, this.#passAt)),
     };
   }
 

@@ -1,13 +1,14 @@
 /**
- * Many appointments in emulated time, one real timer: a heap by moment, equal moments in the order they were made.
+ * Many appointments in emulated time, one alarm: a heap by moment, equal moments in the order they were made.
  *
  * A thread carries thousands of fragments with several steps each, and a coordinator as many deadlines; a Node timer
- * for every one would cost more than the work. Whatever is due when the timer fires runs in one go.
+ * for every one would cost more than the work. Whatever is due when the alarm rings runs in one go.
  *
- * Real timers have a millisecond's grain, so an appointment is kept up to `scale.time` emulated milliseconds late,
- * never early.
+ * An appointment is kept as late as its alarm is, never early: by a Node timer's grain up to `scale.time` emulated
+ * milliseconds, by a fine alarm a small part of that.
  */
 import type { Instant } from "../core/units.ts";
+import { type Alarm, CoarseAlarm } from "./alarm.ts";
 import type { EmulatedClock } from "./emulated-clock.ts";
 
 export interface Appointment {
@@ -18,19 +19,25 @@ export interface Appointment {
 }
 
 export class Timers {
-  readonly #clock: EmulatedClock;
+  readonly #clock: Pick<EmulatedClock, "now" | "realUntil">;
+  readonly #alarm: Alarm;
   readonly #onError: (error: unknown) => void;
   readonly #heap: Appointment[] = [];
   #made = 0;
   #cancelled = 0;
-  #timer: NodeJS.Timeout | null = null;
-  /** What the real timer is set to; Infinity when it is not. */
+  /** What the alarm is set to; Infinity when it is not. */
   #setFor = Number.POSITIVE_INFINITY;
 
   /** `onError` hears what an appointment throws; left out, it is nobody's and ends the thread. */
-  constructor(clock: EmulatedClock, onError?: (error: unknown) => void) {
+  constructor(
+    clock: Pick<EmulatedClock, "now" | "realUntil">,
+    onError: (error: unknown) => void = rethrow,
+    alarm: Alarm = new CoarseAlarm(clock),
+  ) {
     this.#clock = clock;
-    this.#onError = onError ?? rethrow;
+    this.#onError = onError;
+    this.#alarm = alarm;
+    alarm.listen(() => this.#keepDue());
   }
 
   /** Appointments still to be kept. */
@@ -41,7 +48,7 @@ export class Timers {
   at(at: Instant, act: (now: Instant) => void): Appointment {
     const appointment: Appointment = { at, order: this.#made++, act };
     this.#push(appointment);
-    if (at < this.#setFor) this.#setTimer();
+    if (at < this.#setFor) this.#setAlarm();
     return appointment;
   }
 
@@ -56,22 +63,18 @@ export class Timers {
   close(): void {
     this.#heap.length = 0;
     this.#cancelled = 0;
-    if (this.#timer !== null) clearTimeout(this.#timer);
-    this.#timer = null;
+    this.#alarm.clear();
     this.#setFor = Number.POSITIVE_INFINITY;
   }
 
-  #setTimer(): void {
-    if (this.#timer !== null) clearTimeout(this.#timer);
-    this.#timer = null;
+  #setAlarm(): void {
     const first = this.#heap[0];
     this.#setFor = first?.at ?? Number.POSITIVE_INFINITY;
-    if (first === undefined) return;
-    this.#timer = setTimeout(() => this.#keepDue(), Math.ceil(this.#clock.realUntil(first.at)));
+    if (first === undefined) this.#alarm.clear();
+    else this.#alarm.set(first.at);
   }
 
   #keepDue(): void {
-    this.#timer = null;
     this.#setFor = Number.NEGATIVE_INFINITY;
     // Each is told the time anew: what it does must not look earlier than what the one before it did.
     let now = this.#clock.now();
@@ -85,7 +88,7 @@ export class Timers {
         now = this.#clock.now();
       }
     }
-    this.#setTimer();
+    this.#setAlarm();
   }
 
   #keep(act: (now: Instant) => void, now: Instant): void {
