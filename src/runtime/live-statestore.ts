@@ -1,9 +1,10 @@
 /**
  * The statestore of a live run: who exchanges when, and what travels how long (admission 7.1 to 7.6).
  *
- * Every backend is a subscriber of its own. Its exchange starts `every` after its last one should have ended; the
- * update is taken then, applied a receive lag later, and what the subscriber has to say arrives a publish lag after
- * that. A process without a controller only publishes what its host's ledger says.
+ * Every backend is a subscriber of its own. Its exchanges start a period apart, and those of all are spread evenly over
+ * one, on the same grid of emulated time that the simulation has; the update is taken then, applied a receive lag
+ * later, and what the subscriber has to say arrives a publish lag after that. A process without a controller only
+ * publishes what its host's ledger says.
  */
 import type { StatestoreSpec } from "../config/scenario.ts";
 import { type BackendUsage, NO_USAGE } from "../core/admission/pool-stats.ts";
@@ -25,7 +26,7 @@ const ignored: Answered = () => undefined;
 
 export interface StatestoreSurroundings {
   readonly timers: Timers;
-  readonly fleet: Fleet;
+  readonly fleet: Pick<Fleet, "poolUsages" | "poolReserved">;
   now(): Instant;
   emit(event: RunEvent): void;
   /** Names of the pools that have numbers, by number. */
@@ -87,14 +88,17 @@ export class LiveStatestore {
     return this.#spec.every + this.#spec.publishLag + this.#spec.receiveLag;
   }
 
-  /** The cluster has been up for a while when the run begins: everybody is known, every view is fresh. */
+  /**
+   * The cluster has been up for a while when the run begins: everybody is known, every view is fresh. Rounds are
+   * counted from emulated zero, however long after it this is called.
+   */
   start(now: Instant): void {
     this.#isRunning = true;
     const period = this.#period;
     this.#subscribers.forEach((s, i) => {
       this.#store.subscribe(s.address, s.coordinator === null);
       if (s.coordinator !== null) this.#ask(s, s.coordinator, this.#store.updateFor(s.address), now, ignored);
-      this.#plan(s, (now + (i * period) / this.#subscribers.length) as Instant);
+      this.#plan(s, ((i * period) / this.#subscribers.length) as Instant);
     });
   }
 
@@ -178,12 +182,12 @@ export class LiveStatestore {
   }
 
   /**
-   * One period after this one was due, so that late timers don't stretch the rounds of the emulated cluster; a
-   * round that took longer than a period is followed by a whole pause, as in the product.
+   * Whole periods after this one was due. What an exchange takes in emulated time are its lags; that this machine was
+   * late is nothing that the emulated cluster did, so it neither stretches its rounds nor moves them against each other.
    */
   #planNext(s: Subscriber, ended: Instant): void {
-    const onTime = s.due + this.#period;
-    this.#plan(s, (onTime > ended ? onTime : ended + this.#spec.every) as Instant);
+    const periods = Math.floor((ended - s.due) / this.#period) + 1;
+    this.#plan(s, (s.due + Math.max(1, periods) * this.#period) as Instant);
   }
 
   #later(lag: number, now: Instant, act: (at: Instant) => void): void {
