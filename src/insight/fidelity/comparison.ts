@@ -38,6 +38,8 @@ export interface PoolComparison {
   readonly measured: WaitFigures;
   readonly predicted: WaitFigures;
   readonly meanHold: number;
+  /** The longest wait of an admitted query. */
+  readonly lastWait: { readonly measured: number; readonly predicted: number };
   /** Offered hold time over what the places give in the time of arrivals; null: unlimited, nobody ever waited. */
   readonly load: number | null;
   /** |measured - predicted| of queries that both admitted. */
@@ -54,6 +56,8 @@ export interface ComparisonContext {
   readonly configOf: (pool: string) => PoolConfig | null;
   /** Controllers that decide each for themselves. */
   readonly controllers: number;
+  /** The load that chooses the bars, where a scenario was made for one; left out: as it was offered. */
+  readonly level?: number;
   readonly summaries: { readonly measured: readonly PoolSummary[]; readonly predicted: readonly PoolSummary[] };
 }
 
@@ -93,9 +97,13 @@ function comparePool(
   const of = (p: number): number => (apart.length === 0 ? 0 : quantileOfSorted(apart, p));
   const figures = { measured: figuresOf(measured), predicted: figuresOf(predicted) };
   const perQuery = { compared: apart.length, median: of(0.5), p99: of(0.99), most: of(1) };
-  const base = { pool, submitted: measured.length, ...figures, meanHold, load, perQuery };
+  const lastWait = { measured: longestWait(measured), predicted: longestWait(predicted) };
+  const base = { pool, submitted: measured.length, ...figures, meanHold, lastWait, load, perQuery };
   return { ...base, bars: barsFor(base, context) };
 }
+
+const longestWait = (queries: readonly MeasuredQuery[]): number =>
+  queries.reduce((most, q) => (q.decision === "admitted" ? Math.max(most, waitOf(q)) : most), 0);
 
 function figuresOf(queries: readonly MeasuredQuery[]): WaitFigures {
   const n = Math.max(1, queries.length);
@@ -162,7 +170,8 @@ function allowedAt(load: number | null, controllers: number): Allowed {
 const LOW = 0.7;
 
 function barsFor(c: Omit<PoolComparison, "bars">, context: ComparisonContext): Bar[] {
-  const { measured: m, predicted: p, load, perQuery, meanHold } = c;
+  const { measured: m, predicted: p, perQuery, meanHold } = c;
+  const load = context.level ?? c.load;
   const allowed = allowedAt(load, context.controllers);
   const bars: Bar[] = [
     relative("mean wait", m.meanWait, p.meanWait, allowed.mean, allowed.meanMs),

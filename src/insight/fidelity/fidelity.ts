@@ -20,6 +20,7 @@ export interface Fidelity {
 export interface FidelitySetting extends PredictionSetting {
   readonly newFold: () => SummaryFold;
   readonly configOf: ComparisonContext["configOf"];
+  readonly level?: number;
 }
 
 /** Takes the events of a recorded run, then compares. */
@@ -45,10 +46,12 @@ export class FidelityFold {
     const measured = this.#measured.finish();
     this.#observer.end(measured.until);
     const { predicted, summary } = predictedWithSummary(measured, this.#setting);
-    const { cluster } = this.#setting.scenario;
+    const { scenario, level } = this.#setting;
+    const { cluster } = scenario;
     const context: ComparisonContext = {
       configOf: this.#setting.configOf,
       controllers: cluster.admission === "admissiond" ? 1 : cluster.coordinators.reduce((n, c) => n + c.count, 0),
+      ...(level === undefined ? {} : { level }),
       summaries: { measured: this.#summary.finish().pools, predicted: summary },
     };
     const causes = causesOf(measured, predicted, this.#setting, isLive);

@@ -1,0 +1,105 @@
+/**
+ * What bench/fidelity runs live and then foretells: four small clusters under Poisson traffic at a given load, and the
+ * worked example's bursts. All sizes and times are emulated.
+ *
+ * `TIME_SCALE` is chosen so that a mean hold is 100 real milliseconds: a real delay of 50 microseconds is then
+ * half a tenth of a per cent of a hold, and 300 mean holds are half a minute.
+ */
+import { join } from "node:path";
+import type { Scenario } from "../src/config/scenario.ts";
+import { parseScenario, readScenario } from "../src/config/scenario-file.ts";
+
+export const TIME_SCALE = 20;
+const HOLD_S = 2;
+/** Queries of the one-class pools that run at a time. */
+const PLACES = 10;
+
+/** What binds: a count, a pool's memory, memory with queries of two sizes, or a count that three coordinators check. */
+export type LevelKind = "running" | "memory" | "mixed" | "three";
+
+export const LEVEL_KINDS: readonly LevelKind[] = ["running", "memory", "mixed", "three"];
+
+interface Level {
+  readonly kind: LevelKind;
+  /** Offered over what the pool gives, as the rates say; what was drawn differs by a few per cent. */
+  readonly load: number;
+  readonly seed: number;
+  /** How long requests come: at least so many mean holds and, in the mean, so many queries. */
+  readonly holds: number;
+  readonly queries: number;
+}
+
+interface Class {
+  readonly name: string;
+  readonly limitMb: number;
+  readonly peakMb: number;
+  readonly holdS: number;
+  /** Of all queries. */
+  readonly share: number;
+}
+
+/** Charged 100 MB a host, half of it used. */
+const ONE_SIZE: readonly Class[] = [{ name: "q", limitMb: 100, peakMb: 64, holdS: HOLD_S, share: 1 }];
+
+/** One in four is three times as large, holds twice as long, and writes a third of its memory to scratch. */
+const TWO_SIZES: readonly Class[] = [
+  { name: "small", limitMb: 100, peakMb: 64, holdS: 1.6, share: 0.75 },
+  { name: "large", limitMb: 300, peakMb: 360, holdS: 3.2, share: 0.25 },
+];
+
+export function levelScenario({ kind, load, seed, holds, queries }: Level): Scenario {
+  const classes = kind === "mixed" ? TWO_SIZES : ONE_SIZE;
+  const byMemory = kind === "memory" || kind === "mixed";
+  const poolMb = PLACES * 100 * (kind === "mixed" ? 3 : 1);
+  // A query's demand, in places or in megabyte-seconds of one host.
+  const demand = mean(classes, (c) => c.holdS * (byMemory ? c.limitMb : 1));
+  const perSecond = (load * (byMemory ? poolMb : PLACES)) / demand;
+  const seconds = Math.max(holds * mean(classes, (c) => c.holdS), queries / perSecond);
+  const coordinators = kind === "three" ? 3 : 1;
+  const hosts = Math.max(2, coordinators);
+  const limit = byMemory
+    ? { default_pool_mem_limit: `${poolMb * hosts}mb`, default_pool_max_requests: -1 }
+    : { default_pool_max_requests: PLACES };
+  const overload =
+    load > 1
+      ? { default_pool_max_queued: 50, queue_wait_timeout_ms: 15_000 }
+      : { default_pool_max_queued: 100_000, queue_wait_timeout_ms: 3_600_000 };
+  const scenario = {
+    name: `fidelity-${kind}-${load}`,
+    seed,
+    cluster: {
+      executors: [{ count: hosts, memory: "100gb", slots: 64 }],
+      // On executors, so that a query is charged for as many hosts as it runs on.
+      coordinators: [{ count: coordinators, on: "executor" }],
+    },
+    pools: "flags",
+    flags: { ...limit, ...overload },
+    queries: Object.fromEntries(classes.map((c) => [c.name, queryClass(c)])),
+    arrivals: classes.map((c) => ({ rate: perSecond * c.share, query: c.name, from: "0s", to: `${seconds}s` })),
+    scale: { time: TIME_SCALE, memory: 1024 },
+    threads: 2,
+  };
+  return parseScenario(JSON.stringify(scenario), `${scenario.name}.json`);
+}
+
+/** What a host reserves for a query is its limit while it runs, and the pool hears of it through the topic. */
+const queryClass = ({ limitMb, peakMb, holdS }: Class) => ({
+  user: "ana",
+  estimate: `${limitMb}mb`,
+  uses: { peak: `${peakMb}mb`, shape: "ramp" },
+  options: { MEM_LIMIT: `${limitMb}mb` },
+  duration: { exponential: { mean: `${holdS}s` } },
+});
+
+const mean = (classes: readonly Class[], of: (c: Class) => number): number =>
+  classes.reduce((sum, c) => sum + c.share * of(c), 0);
+
+/** Name, and when its last wait ends by the rules alone; null: by a timeout. */
+export const BURSTS: readonly { readonly file: string; readonly lastWaitMs: number | null }[] = [
+  { file: "scenario.yaml", lastWaitMs: 16_000 },
+  { file: "dedicated-coordinator.yaml", lastWaitMs: 16_000 },
+  { file: "dropped-statistics.yaml", lastWaitMs: null },
+];
+
+export const burstScenario = (file: string): Scenario =>
+  readScenario(join(import.meta.dirname, "../examples/dashboards", file));
