@@ -18,7 +18,7 @@ export interface PoolFileTexts {
   readonly llamaSite: string | null;
 }
 
-/** What may change; sizes in bytes, times in milliseconds, -1: no limit. */
+/** What may change; sizes in bytes, times in milliseconds; -1: no limit, 0 for the two query limits: none. */
 export interface PoolChange {
   readonly maxMem: number;
   readonly maxRunning: number;

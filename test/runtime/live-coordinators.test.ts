@@ -7,7 +7,7 @@ import { readScenario } from "../../src/config/scenario-file.ts";
 import type { RunEvent } from "../../src/core/events.ts";
 import { EventObserver } from "../../src/insight/event-observer.ts";
 import { SummaryFold } from "../../src/insight/summary-fold.ts";
-import { expectClean, leavesNothingBehind, startedThreads } from "./live-checks.ts";
+import { drainedAtOnce, drainedWhileBusy, expectClean, leavesNothingBehind, startedThreads } from "./live-checks.ts";
 import { expectSameAgain, firstEvent, open, runOf, small, type Told } from "./live-fixture.ts";
 
 leavesNothingBehind();
@@ -228,28 +228,9 @@ describe("faults of one coordinator among several", () => {
 });
 
 describe("Ctrl-C with several coordinators", () => {
-  const busy = () =>
-    small({
-      cluster: three,
-      flags: { default_pool_max_requests: "2" },
-      query: { duration: "3s" },
-      arrivals: [
-        { at: "0s", query: "q", count: 12 },
-        { every: "1s", query: "q", from: "1s", to: "10m" },
-      ],
-    });
-
   test("once: who waits is cancelled, who runs finishes", async () => {
-    const told = await open(busy());
-    const done = told.run.run();
-    await firstEvent(told, () => told.count("fragmentStarted") >= 2 && told.count("queued") >= 3);
-    told.run.drain();
-    const report = await done;
-    expect(report.ended).toBe("drained");
-    expect(told.count("cancelled")).toBe(told.count("submitted") - told.count("admitted"));
-    expect(told.events.filter((e) => e.kind === "released").map((e) => e.state)).not.toContain("cancelled");
+    const told = await drainedWhileBusy(three, 12);
     expectSameAgain(told.calls);
-    expectClean(report);
   });
 
   test("twice, with the answers still under way: every query ends, and nothing runs on", async () => {
@@ -269,12 +250,5 @@ describe("Ctrl-C with several coordinators", () => {
     expectClean(report);
   });
 
-  test("before the first thread is there", async () => {
-    const told = await open(small({ cluster: three }));
-    const done = told.run.run();
-    told.run.drain();
-    const report = await done;
-    expect(told.count("submitted")).toBe(0);
-    expectClean(report);
-  });
+  test("before the first thread is there", () => drainedAtOnce(three));
 });

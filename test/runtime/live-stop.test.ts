@@ -4,32 +4,14 @@ import { once } from "node:events";
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { expectClean, leavesNothingBehind } from "./live-checks.ts";
+import { drainedAtOnce, drainedWhileBusy, expectClean, leavesNothingBehind } from "./live-checks.ts";
 import { firstEvent, open, runOf, SCRATCH, small } from "./live-fixture.ts";
 
 leavesNothingBehind();
 
 describe("Ctrl-C", () => {
-  const busy = () =>
-    small({
-      flags: { default_pool_max_requests: "2" },
-      query: { duration: "3s" },
-      arrivals: [
-        { at: "0s", query: "q", count: 5 },
-        { every: "1s", query: "q", from: "1s", to: "10m" },
-      ],
-    });
-
   test("once: who waits is cancelled, who runs finishes, and there is a report", async () => {
-    const told = await open(busy());
-    const done = told.run.run();
-    await firstEvent(told, () => told.count("fragmentStarted") >= 2 && told.count("queued") >= 3);
-    told.run.drain();
-    const report = await done;
-    expect(report.ended).toBe("drained");
-    expect(told.count("cancelled")).toBe(told.count("submitted") - told.count("admitted"));
-    expect(told.events.filter((e) => e.kind === "released").map((e) => e.state)).not.toContain("cancelled");
-    expectClean(report);
+    await drainedWhileBusy(undefined, 5);
   });
 
   test("twice: who runs is cancelled too, at once", async () => {
@@ -44,14 +26,7 @@ describe("Ctrl-C", () => {
     expectClean(report);
   });
 
-  test("before the first thread is there", async () => {
-    const told = await open(small());
-    const done = told.run.run();
-    told.run.drain();
-    const report = await done;
-    expect(told.count("submitted")).toBe(0);
-    expectClean(report);
-  });
+  test("before the first thread is there", () => drainedAtOnce(undefined));
 });
 
 describe("kill -9", () => {

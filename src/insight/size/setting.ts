@@ -1,17 +1,12 @@
 /**
  * One candidate for a pool's settings, and the pool record that it makes (insight 3.2).
  */
+import type { PoolChange } from "../../config/pool-file-patch.ts";
 import type { PoolConfig } from "../../core/pool-config.ts";
 import type { MaxBytes, Millis } from "../../core/units.ts";
 
-/** Sizes in bytes, times in milliseconds; -1: no limit, 0 for the two query limits: none. */
-export interface Setting {
-  readonly maxMem: number;
-  readonly maxRunning: number;
-  readonly maxQueued: number;
-  readonly timeout: number;
-  readonly minQueryMem: number;
-  readonly maxQueryMem: number;
+/** What a patch of the files can write, and a second pool. */
+export interface Setting extends PoolChange {
   /** Large queries in a pool of their own; null: one pool for all. */
   readonly split: Split | null;
 }
