@@ -44,6 +44,12 @@ export class ExecutorThread implements FragmentThread, ThreadControl {
   readonly #hosts = new Map<number, ThreadHost>();
   /** How many instances of a piscina task still run, and what ends the task. */
   readonly #open = new Map<number, { left: number; readonly done: () => void }>();
+  /**
+   * Cancelled before they came: work and control travel on different ports, and the shorter message may be faster.
+   * Tasks come in the order of their numbers, so one that is not beyond the last to come has ended.
+   */
+  readonly #cancelledEarly = new Set<number>();
+  #lastToCome = 0;
   #refusals: { readonly order: RefusalOrder; readonly dice: Xoshiro128 }[] = [];
   #outbox: Progress[] = [];
   #progress: MessagePort | null = null;
@@ -83,11 +89,17 @@ export class ExecutorThread implements FragmentThread, ThreadControl {
           group.left++;
           this.#open.set(f.task, group);
           this.#running.set(f.task, this.#instanceOf(query, f));
+          this.#lastToCome = Math.max(this.#lastToCome, f.task);
         }
       }
       // All are known before the first one starts: one that ends at once must not end the task.
-      for (const { fragments } of work) for (const f of fragments) this.#running.get(f.task)?.start();
+      for (const { fragments } of work) for (const f of fragments) this.#start(f.task);
     });
+  }
+
+  #start(task: number): void {
+    this.#running.get(task)?.start();
+    if (this.#cancelledEarly.delete(task)) this.#running.get(task)?.cancel();
   }
 
   #instanceOf(query: QueryOrder, order: FragmentOrder): Instance {
@@ -173,7 +185,11 @@ export class ExecutorThread implements FragmentThread, ThreadControl {
   // The control line
 
   cancel(tasks: readonly number[]): void {
-    for (const task of tasks) this.#running.get(task)?.cancel();
+    for (const task of tasks) {
+      const instance = this.#running.get(task);
+      if (instance !== undefined) instance.cancel();
+      else if (task > this.#lastToCome) this.#cancelledEarly.add(task);
+    }
   }
 
   abandonHost(host: number): void {
