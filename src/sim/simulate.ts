@@ -15,6 +15,7 @@
  */
 import { DEFAULT_FLAGS, type ImpalaFlags } from "../config/impala-flags.ts";
 import type { Fault, Scenario } from "../config/scenario.ts";
+import type { BackendDescriptor } from "../core/cluster/backend.ts";
 import type { PoolConfig } from "../core/pool-config.ts";
 import type { RunObserver } from "../core/run-observer.ts";
 import type { Workload } from "../workload/workload.ts";
@@ -34,6 +35,8 @@ export interface SimulationInput {
   readonly scenario: Scenario;
   readonly workload: Workload;
   readonly pools: PoolConfigs;
+  /** Those that are there when the run begins; the scenario's when left out. */
+  readonly backends?: readonly BackendDescriptor[];
   /** Parsed `scenario.flags`; Impala's defaults when left out. */
   readonly flags?: ImpalaFlags;
   /** Each thing that happens, as an event object; slow. */
@@ -54,6 +57,8 @@ export interface SimulationInput {
   readonly exchangeStarts?: ReadonlyMap<string, Float64Array>;
   /** After every event and submission: checkers look at the whole state. */
   readonly inspect?: (simulation: Simulation) => void;
+  /** The run ends as soon as it says so, whatever is still to come. */
+  readonly until?: () => boolean;
 }
 
 export interface SimulationResult {

@@ -123,7 +123,7 @@ export class Simulation {
       delayMs: flags.release_backend_states_delay_ms,
       decayFactor: flags.batched_release_decay_factor,
     };
-    this.backends = backendsOf(scenario.cluster);
+    this.backends = input.backends ?? backendsOf(scenario.cluster);
     this.cluster = new Cluster(this.backends);
     const addresses = this.backends.map((b) => b.address);
     this.teller = new Teller(
@@ -236,8 +236,11 @@ export class Simulation {
       this.executors.hostsMayRefuse([]);
     }
     this.#nextArrival = this.#whenNextArrives();
-    const inspect = this.#input.inspect ?? null;
-    while (this.#step()) inspect?.(this);
+    const { inspect, until } = this.#input;
+    while (this.#step()) {
+      inspect?.(this);
+      if (until?.() === true) break;
+    }
     this.teller.ended(this.now);
   }
 

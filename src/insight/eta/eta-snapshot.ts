@@ -1,10 +1,11 @@
 /**
- * What a prediction of waits starts from: who runs with what, who waits behind whom (insight 5.1).
+ * What a prediction of waits starts from: who runs with what, who waits behind whom, and how often others come
+ * (insight 5.1).
  *
  * Plain data of one moment. Nothing in it is later than `now`, and nothing of the future can get in: there is
  * no field for it.
  */
-
+import type { StatestoreSpec } from "../../config/scenario.ts";
 import { isReleased } from "../../core/admission/charge.ts";
 import type { AdmissionController } from "../../core/admission/controller.ts";
 import type { AdmissionQuery } from "../../core/admission/query.ts";
@@ -14,26 +15,35 @@ import type { BackendDescriptor } from "../../core/cluster/backend.ts";
 import type { PoolConfig } from "../../core/pool-config.ts";
 import type { Bytes, Instant, Millis } from "../../core/units.ts";
 
-export interface EtaSnapshot {
+/** Who decides, and how the deciders hear of each other. */
+export interface EtaCluster {
+  readonly admission: "distributed" | "admissiond";
+  readonly statestore: StatestoreSpec;
+}
+
+export interface EtaSnapshot extends EtaCluster {
   readonly now: Instant;
   readonly backends: readonly BackendDescriptor[];
-  /** By pool name, of every pool that has a queue. */
+  /** By pool name, of every pool that a controller knows. */
   readonly configs: Readonly<Record<string, PoolConfig>>;
   /** In order of admission. */
   readonly running: readonly RunningQuery[];
-  /** In order of their enqueueing; queues of one pool are one queue. */
+  /** In order of their enqueueing; each pool has a queue at each controller. */
   readonly queued: readonly QueuedQuery[];
-  /** More than one controller decides for these pools: each has a queue of its own, and its view lags. */
-  readonly controllers: number;
+  /** Who keeps coming, as often as of late. */
+  readonly arrivals: readonly ArrivalRate[];
 }
 
-interface AnyQuery {
-  readonly query: string;
+interface AnyRequest {
   readonly queryClass: string;
   readonly pool: string;
   readonly coordinator: string;
   readonly user: string;
   readonly shape: RequestShape;
+}
+
+interface AnyQuery extends AnyRequest {
+  readonly query: string;
   readonly placementOffset: number;
 }
 
@@ -52,12 +62,31 @@ export interface QueuedQuery extends AnyQuery {
   readonly reason: QueueReason | null;
 }
 
-/** From live controllers: one of a coordinator, the one of `admissiond`, or all of a cluster's. */
+export interface ArrivalRate extends AnyRequest {
+  readonly perMs: number;
+}
+
+/** Which queue a query waits in: every controller has its own for each pool. */
+export const queueOf = (s: EtaCluster, q: { readonly pool: string; readonly coordinator: string }): string =>
+  s.admission === "admissiond" ? q.pool : `${q.pool}\n${q.coordinator}`;
+
+/** Of those who run or wait, how many coordinators decide for themselves. */
+export const decidingCoordinators = (s: EtaSnapshot): number =>
+  s.admission === "admissiond" ? 1 : s.backends.filter((b) => b.isCoordinator).length;
+
+/**
+ * From live controllers: all of a cluster's, or the one of `admissiond`. Whoever belongs to a coordinator that is
+ * gone is left out: nobody waits for an answer, and its controller is about to find out (admission 9.5, T-59).
+ */
 export function snapshotOf(
   controllers: readonly AdmissionController[],
   now: Instant,
   classOf: (a: AdmissionQuery) => string,
+  cluster: EtaCluster,
+  arrivals: readonly ArrivalRate[] = [],
 ): EtaSnapshot {
+  const backends = controllers[0]?.membership.backends ?? [];
+  const isThere = (q: AnyRequest): boolean => backends.some((b) => b.address === q.coordinator);
   const common = (a: AdmissionQuery): AnyQuery => ({
     query: a.id,
     queryClass: classOf(a),
@@ -89,13 +118,15 @@ export function snapshotOf(
         reason: a.latestReason,
       }),
     );
-  const configs = pools.filter((p) => p.config !== null && p.queue.length > 0).map((p) => [p.name, p.config!] as const);
+  const { admission, statestore } = cluster;
   return {
     now,
-    backends: controllers[0]?.membership.backends ?? [],
-    configs: Object.fromEntries(configs),
-    running: running.sort((a, b) => a.admittedAt - b.admittedAt),
-    queued: queued.sort((a, b) => a.enqueuedAt - b.enqueuedAt),
-    controllers: controllers.length,
+    admission,
+    statestore,
+    backends,
+    configs: Object.fromEntries(pools.filter((p) => p.config !== null).map((p) => [p.name, p.config!] as const)),
+    running: running.filter(isThere).sort((a, b) => a.admittedAt - b.admittedAt),
+    queued: queued.filter(isThere).sort((a, b) => a.enqueuedAt - b.enqueuedAt),
+    arrivals: arrivals.filter(isThere),
   };
 }

@@ -1,21 +1,25 @@
 /**
- * The core run forward from a snapshot, once for each set of drawn holds, until the last queued query is
+ * The cluster run forward from a snapshot, once for each set of drawn holds, until the last queued query is
  * decided (insight 5.2).
  *
- * One controller holds what runs and queues what waits, in order, and decides by its own rules; releases and
- * time-outs come at their drawn moments. Later arrivals cannot pass anybody in a FIFO, so there are none. The
- * controller serves all runs of a prediction: after each it gives everything back.
+ * The run is a simulation like any other: every controller with its own queues and its own view, exchanges
+ * through the statestore, polls of `admissiond`. It begins a few exchanges before the snapshot's moment, with
+ * whoever runs being let in without being asked, so that every view has heard of them by the time when those
+ * who wait are put into their queues, in their order.
  */
+import { DEFAULT_FLAGS, type ImpalaFlags } from "../../config/impala-flags.ts";
+import type { Scenario } from "../../config/scenario.ts";
 import { AdmissionController } from "../../core/admission/controller.ts";
-import { type ControllerFlags, controllerOptions } from "../../core/admission/controller-options.ts";
-import type { DequeueSink } from "../../core/admission/dequeue-pass.ts";
 import type { AdmissionQuery } from "../../core/admission/query.ts";
 import type { AdmissionRequest, RequestShape } from "../../core/admission/request.ts";
-import { membershipOf } from "../../core/cluster/membership.ts";
 import { DEFAULT_POOL_CONFIG, type PoolConfig } from "../../core/pool-config.ts";
-import { NOTHING_NEW } from "../../core/statestore/topic.ts";
-import type { Instant } from "../../core/units.ts";
-import { EventQueue, toInstant, toMicros } from "../../sim/event-queue.ts";
+import type { QueryFacts } from "../../core/run-observer.ts";
+import type { Instant, Millis } from "../../core/units.ts";
+import { toMicros } from "../../sim/event-queue.ts";
+import type { SimQuery } from "../../sim/sim-query.ts";
+import { simulate } from "../../sim/simulate.ts";
+import type { Submission, Workload } from "../../workload/workload.ts";
+import { SilentObserver } from "../silent-observer.ts";
 import type { EtaSnapshot, QueuedQuery, RunningQuery } from "./eta-snapshot.ts";
 
 export type ForwardOutcome = "admitted" | "timedOut" | "rejected";
@@ -27,128 +31,157 @@ export interface ForwardResult {
   readonly outcomes: readonly ForwardOutcome[];
 }
 
-/** Holds of one run: what is left for the i-th running one, all of it for the j-th queued one. */
-export interface DrawnHolds {
+/** One run's luck: what is left for the i-th running one, all of it for the j-th queued one, and who else comes. */
+export interface DrawnRun {
   readonly remaining: (i: number) => number;
   readonly whole: (j: number) => number;
+  /** The next one of the k-th of the snapshot's `arrivals`: after how long, and its hold. */
+  readonly nextArrival?: (k: number) => { readonly gap: number; readonly hold: number };
 }
 
-const RELEASE = 0;
-const TIMEOUT = 1;
+/** So many exchanges, and everybody has heard of everybody. */
+const LEAD_PERIODS = 3;
+/** Later arrivals of one run; who then still waits is let through by those who end. */
+const MOST_ARRIVALS = 20_000;
+/** All hosts are done together; and so for a queued one, whose hosts nobody knows yet. */
+const TOGETHER = new Float64Array(0);
 
 export class ForwardRuns {
   readonly #snapshot: EtaSnapshot;
-  readonly #controller: AdmissionController;
-  readonly #running: readonly { readonly request: AdmissionRequest; readonly released: readonly number[] }[];
-  readonly #queued: readonly {
-    readonly request: AdmissionRequest;
-    readonly config: PoolConfig;
-    readonly left: number;
-  }[];
+  readonly #flags: ImpalaFlags;
+  readonly #scenario: Scenario;
+  readonly #configOf: (pool: string) => PoolConfig;
+  /** When the run begins, and when it has come to the snapshot: exchanges fall as they do around that. */
+  readonly #begin: number;
+  readonly #start: number;
+  readonly #running: readonly Part[];
+  readonly #queued: readonly Part[];
+  readonly #later: readonly Part[];
 
-  constructor(snapshot: EtaSnapshot, flags?: ControllerFlags) {
+  constructor(snapshot: EtaSnapshot, flags: ImpalaFlags = DEFAULT_FLAGS) {
     this.#snapshot = snapshot;
-    this.#controller = new AdmissionController(
-      controllerOptions({ hostId: "prediction", keepsIds: false, ...(flags === undefined ? {} : { flags }) }),
-    );
-    this.#controller.setMembership(membershipOf({ version: 2, backends: snapshot.backends }));
+    this.#flags = flags;
+    this.#scenario = scenarioOf(snapshot);
+    const { every, publishLag, receiveLag } = snapshot.statestore;
+    const period = every + publishLag + receiveLag;
+    const lead = LEAD_PERIODS * period;
+    this.#begin = (((snapshot.now - lead) % period) + period) % period;
+    this.#start = this.#begin + lead;
+    const configs = new Map(Object.entries(snapshot.configs).map(([pool, c]) => [pool, withoutQuotas(c)]));
+    this.#configOf = (pool) => configs.get(pool) ?? DEFAULT_POOL_CONFIG;
     const shapes = new Map<string, RequestShape>();
-    this.#running = snapshot.running.map((q) => ({
-      request: requestOf(q, fixedShape(q, shapes)),
-      released: q.released,
+    this.#running = snapshot.running.map((q, i) => runningPart(q, i, fixedShape(q, shapes)));
+    const waiting = new Map<string, PoolConfig>();
+    this.#queued = snapshot.queued.map((q, j) =>
+      queuedPart(q, j, snapshot.now, waitingConfig(q.pool, this.#configOf, waiting)),
+    );
+    this.#later = snapshot.arrivals.map((a, k) => ({
+      ...a,
+      kind: "later",
+      id: `later-${k}`,
+      index: k,
+      placementOffset: 0,
+      config: null,
+      timeout: null,
+      released: NONE,
     }));
-    const configs = new Map<string, PoolConfig>();
-    this.#queued = snapshot.queued.map((q) => ({
-      request: requestOf(q, q.shape),
-      config: waitingConfig(q.pool, snapshot.configs, configs),
-      left: Math.max(0, q.enqueuedAt + q.timeout - snapshot.now),
-    }));
   }
 
-  run(holds: DrawnHolds): ForwardResult {
-    const events = new EventQueue();
-    const handles: AdmissionQuery[] = [];
-    const waits = new Float64Array(this.#queued.length);
-    const outcomes = new Array<ForwardOutcome>(this.#queued.length).fill("admitted");
-    const indexOf = new Map<AdmissionQuery, number>();
-    const controller = this.#controller;
-    let open = this.#queued.length;
-    let now = 0;
-    const decide = (q: AdmissionQuery, outcome: ForwardOutcome): void => {
-      const index = indexOf.get(q)!;
-      waits[index] = toInstant(now);
-      outcomes[index] = outcome;
-      open--;
-      if (outcome === "admitted") this.#releaseLater(q, holds.whole(index), now, handles, events);
-    };
-    const sink: DequeueSink = {
-      admitted: (q) => decide(q, "admitted"),
-      rejected: (q) => decide(q, "rejected"),
-      cancelled: (q) => decide(q, "rejected"),
-      stillQueued: () => undefined,
-    };
-    controller.applyUpdate(NOTHING_NEW, 0 as Instant);
-    this.#running.forEach((r, i) => {
-      const q = controller.submit(r.request, HOLDS_ALREADY, HOLDS_ALREADY, 0 as Instant);
-      if (r.released.length > 0) controller.releaseBackends(q, r.released);
-      this.#releaseLater(q, holds.remaining(i), now, handles, events);
+  run(draws: DrawnRun): ForwardResult {
+    const decisions = new Decisions(
+      this.#queued.map((q) => q.timeout!),
+      this.#start,
+    );
+    const workload = new ForwardWorkload(this.#start);
+    this.#running.forEach((part, i) => {
+      workload.give(this.#begin, part, this.#start - this.#begin + draws.remaining(i));
     });
-    this.#queued.forEach((w, index) => {
-      const q = controller.submit(w.request, w.config, DEFAULT_POOL_CONFIG, 0 as Instant);
-      indexOf.set(q, index);
-      if (q.state === "running") decide(q, "admitted");
-      else if (q.state === "rejected") decide(q, "rejected");
-      else {
-        handles.push(q);
-        events.add(toMicros(w.left as Instant), TIMEOUT, handles.length - 1, 0);
-      }
+    this.#queued.forEach((part, j) => {
+      workload.give(this.#start, part, draws.whole(j));
     });
-    while (open > 0) {
-      const kind = events.take();
-      if (kind < 0) break;
-      now = events.time;
-      const q = handles[events.a]!;
-      if (kind === RELEASE) controller.releaseQuery(q, -1);
-      else if (q.state === "queued") {
-        controller.timeOut(q, toInstant(now));
-        decide(q, "timedOut");
-      }
-      // What ends together is free together. A time-out wakes nobody by itself, but the topic's next round does
-      // (5.4), which is a tenth of a second later and counts as now.
-      if (events.nextTime > now) controller.dequeuePass(toInstant(now), sink);
-    }
-    for (const q of [...controller.runningQueries()]) controller.releaseQuery(q, -1);
-    return { waits, outcomes };
-  }
-
-  /** For tests and for the reason that is shown: what the snapshot's order means. */
-  get queued(): readonly QueuedQuery[] {
-    return this.#snapshot.queued;
-  }
-
-  #releaseLater(q: AdmissionQuery, hold: number, now: number, handles: AdmissionQuery[], events: EventQueue): void {
-    handles.push(q);
-    events.add(now + toMicros(Math.max(0, hold) as Instant), RELEASE, handles.length - 1, 0);
+    if (draws.nextArrival !== undefined) workload.keepComing(this.#later, draws.nextArrival);
+    simulate({
+      scenario: this.#scenario,
+      workload,
+      pools: { configOf: this.#configOf },
+      flags: this.#flags,
+      observer: decisions,
+      until: () => decisions.open === 0,
+      backends: this.#snapshot.backends,
+      newController: (options) => new PrimedController(options),
+      measured: (s) => {
+        const { part, duration } = s as ForwardSubmission;
+        const hold = toMicros(duration);
+        return { hold, takes: takesOf(part, hold), fails: false };
+      },
+    });
+    return decisions;
   }
 }
+
+/** Somebody of the snapshot, or a kind of those who come later. */
+interface Part {
+  readonly kind: "running" | "queued" | "later";
+  readonly id: string;
+  /** In its list of the snapshot. */
+  readonly index: number;
+  readonly pool: string;
+  readonly coordinator: string;
+  readonly user: string;
+  readonly shape: RequestShape;
+  readonly placementOffset: number;
+  /** It is let in, or let into the queue, by this record; null: by the pool's own. */
+  readonly config: PoolConfig | null;
+  /** What is left of its own timeout, milliseconds; null: the pool's. */
+  readonly timeout: number | null;
+  readonly released: readonly number[];
+}
+
+const NONE: readonly number[] = [];
 
 /** What runs was let in long ago: no limit asks again. */
 const HOLDS_ALREADY: PoolConfig = { ...DEFAULT_POOL_CONFIG, maxQueued: Number.MAX_SAFE_INTEGER };
 
-/** The pool's record for those who wait in it: they were let into the queue, so its length and quotas don't ask again. */
-function waitingConfig(
-  pool: string,
-  configs: Readonly<Record<string, PoolConfig>>,
-  made: Map<string, PoolConfig>,
-): PoolConfig {
+const runningPart = (q: RunningQuery, index: number, shape: RequestShape): Part => ({
+  kind: "running",
+  id: `running-${index}`,
+  index,
+  pool: q.pool,
+  coordinator: q.coordinator,
+  user: q.user,
+  shape,
+  placementOffset: q.placementOffset,
+  config: HOLDS_ALREADY,
+  timeout: null,
+  released: q.released,
+});
+
+const queuedPart = (q: QueuedQuery, index: number, now: number, config: PoolConfig): Part => ({
+  kind: "queued",
+  id: String(index),
+  index,
+  pool: q.pool,
+  coordinator: q.coordinator,
+  user: q.user,
+  shape: q.shape,
+  placementOffset: q.placementOffset,
+  config,
+  timeout: Math.max(0, q.enqueuedAt + q.timeout - now),
+  released: NONE,
+});
+
+/** Whom a quota would turn away is not known: counts by user are not in a snapshot. */
+const withoutQuotas = (config: PoolConfig): PoolConfig => ({
+  ...config,
+  userQueryLimits: new Map(),
+  groupQueryLimits: new Map(),
+});
+
+/** For those who wait: they were let into the queue, so its length doesn't ask again. */
+function waitingConfig(pool: string, configOf: (pool: string) => PoolConfig, made: Map<string, PoolConfig>) {
   let config = made.get(pool);
   if (config === undefined) {
-    config = {
-      ...(configs[pool] ?? DEFAULT_POOL_CONFIG),
-      maxQueued: Number.MAX_SAFE_INTEGER,
-      userQueryLimits: new Map(),
-      groupQueryLimits: new Map(),
-    };
+    config = { ...configOf(pool), maxQueued: Number.MAX_SAFE_INTEGER };
     made.set(pool, config);
   }
   return config;
@@ -172,13 +205,211 @@ function fixedShape(q: RunningQuery, made: Map<string, RequestShape>): RequestSh
   return shape;
 }
 
-const requestOf = (q: RunningQuery | QueuedQuery, shape: RequestShape): AdmissionRequest => ({
-  queryId: q.query,
-  coordinator: q.coordinator,
-  pool: q.pool,
-  user: q.user,
-  userGroups: [],
-  shape,
-  blacklistedExecutors: [],
-  placementOffset: q.placementOffset,
+/** Hosts that it has left are left again at once. */
+function takesOf(part: Part, hold: number): Float64Array {
+  if (part.released.length === 0) return TOGETHER;
+  const takes = new Float64Array(Math.max(...part.released) + 1).fill(hold);
+  for (const i of part.released) takes[i] = 0;
+  return takes;
+}
+
+/** The controller of the run: for whoever was there before, it asks nothing that was asked already. */
+class PrimedController extends AdmissionController {
+  override submit(request: AdmissionRequest, config: PoolConfig, rootConfig: PoolConfig, now: Instant): AdmissionQuery {
+    const { part } = request as ForwardSubmission;
+    const q = super.submit(request, part.config ?? config, rootConfig, now);
+    if (part.released.length > 0) this.releaseBackends(q, part.released);
+    if (part.timeout !== null) q.timeout = part.timeout as Millis;
+    return q;
+  }
+}
+
+class ForwardSubmission implements Submission {
+  readonly part: Part;
+  readonly queryId: string;
+  readonly sequence: number;
+  readonly intended: Instant;
+  readonly duration: Millis;
+  readonly userGroups: readonly string[] = [];
+  readonly blacklistedExecutors: readonly string[] = [];
+  readonly queryClass = 0;
+  readonly attempt = 1;
+  readonly unresolved = null;
+  readonly peak = 0;
+  readonly cancelAt = Number.POSITIVE_INFINITY as Instant;
+
+  constructor(part: Part, sequence: number, at: number, hold: number) {
+    this.part = part;
+    this.queryId = part.id;
+    this.sequence = sequence;
+    this.intended = at as Instant;
+    this.duration = hold as Millis;
+  }
+
+  get pool(): string {
+    return this.part.pool;
+  }
+  get coordinator(): string {
+    return this.part.coordinator;
+  }
+  get user(): string {
+    return this.part.user;
+  }
+  get shape(): RequestShape {
+    return this.part.shape;
+  }
+  get placementOffset(): number {
+    return this.part.placementOffset;
+  }
+  get firstIntended(): Instant {
+    return this.intended;
+  }
+  get request(): string {
+    return this.queryId;
+  }
+  get requestedPool(): string {
+    return this.pool;
+  }
+  get connectedUser(): string {
+    return this.user;
+  }
+}
+
+/** Who is given, in order; then who keeps coming. */
+class ForwardWorkload implements Workload {
+  readonly #given: ForwardSubmission[] = [];
+  readonly #start: number;
+  #taken = 0;
+  #later: readonly Part[] = [];
+  #draw: NonNullable<DrawnRun["nextArrival"]> | null = null;
+  /** By kind: when the next one of it comes, and its hold. */
+  #at = new Float64Array(0);
+  #hold = new Float64Array(0);
+
+  constructor(start: number) {
+    this.#start = start;
+  }
+
+  give(at: number, part: Part, hold: number): void {
+    this.#given.push(new ForwardSubmission(part, this.#given.length, at, hold));
+  }
+
+  keepComing(later: readonly Part[], draw: NonNullable<DrawnRun["nextArrival"]>): void {
+    this.#later = later;
+    this.#draw = draw;
+    this.#at = new Float64Array(later.length).fill(this.#start);
+    this.#hold = new Float64Array(later.length);
+    later.forEach((_, k) => {
+      this.#drawNext(k);
+    });
+  }
+
+  nextAt(): Instant {
+    const given = this.#given[this.#taken];
+    if (given !== undefined) return given.intended;
+    return (this.#isOver ? Number.POSITIVE_INFINITY : this.#at[this.#nextKind()]!) as Instant;
+  }
+
+  take(): Submission {
+    const sequence = this.#taken++;
+    const given = this.#given[sequence];
+    if (given !== undefined) return given;
+    const k = this.#nextKind();
+    const later = new ForwardSubmission(this.#later[k]!, sequence, this.#at[k]!, this.#hold[k]!);
+    this.#drawNext(k);
+    return later;
+  }
+
+  isExhausted(): boolean {
+    return this.nextAt() === Number.POSITIVE_INFINITY;
+  }
+
+  get #isOver(): boolean {
+    return this.#at.length === 0 || this.#taken - this.#given.length >= MOST_ARRIVALS;
+  }
+
+  #nextKind(): number {
+    let first = 0;
+    for (let k = 1; k < this.#at.length; k++) if (this.#at[k]! < this.#at[first]!) first = k;
+    return first;
+  }
+
+  #drawNext(k: number): void {
+    const { gap, hold } = this.#draw!(k);
+    this.#at[k] = this.#at[k]! + gap;
+    this.#hold[k] = hold;
+  }
+
+  ended(): void {
+    // Nobody asks again because of an answer.
+  }
+  coordinatorGone(): void {
+    // No coordinator goes.
+  }
+  coordinatorBack(): void {
+    // As above.
+  }
+  configurationChanged(): void {
+    // It doesn't.
+  }
+  scaleEstimate(): void {
+    // As above.
+  }
+}
+
+/** What became of those who are asked about. */
+class Decisions extends SilentObserver implements ForwardResult {
+  readonly waits: Float64Array;
+  readonly outcomes: ForwardOutcome[];
+  /** How many are not decided yet. */
+  open: number;
+  readonly #start: number;
+
+  /** Nobody waits longer than his timeout. */
+  constructor(timeouts: readonly number[], start: number) {
+    super();
+    this.waits = Float64Array.from(timeouts);
+    this.outcomes = timeouts.map(() => "timedOut");
+    this.open = timeouts.length;
+    this.#start = start;
+  }
+
+  override admitted(at: number, q: QueryFacts): void {
+    this.#decide(at, q, "admitted");
+  }
+
+  override timedOut(at: number, q: QueryFacts): void {
+    this.#decide(at, q, "timedOut");
+  }
+
+  override rejected(at: number, q: QueryFacts): void {
+    this.#decide(at, q, "rejected");
+  }
+
+  #decide(at: number, q: QueryFacts, outcome: ForwardOutcome): void {
+    const { part } = (q as SimQuery).submission as ForwardSubmission;
+    if (part.kind !== "queued") return;
+    this.waits[part.index] = at - this.#start;
+    this.outcomes[part.index] = outcome;
+    this.open--;
+  }
+}
+
+/** Nothing of a scenario matters but who decides and how the deciders hear of each other. */
+const scenarioOf = ({ admission, statestore }: EtaSnapshot): Scenario => ({
+  name: "prediction",
+  file: "prediction",
+  seed: 1,
+  cluster: { executors: [], coordinators: [], admission, statestore, route: { kind: "round-robin" } },
+  pools: { kind: "flags" },
+  flags: {},
+  users: {},
+  queries: [],
+  arrivals: [],
+  faults: [],
+  scale: { time: 1, memory: 1 },
+  threads: null,
+  model: { scratchBandwidth: 1, cores: null },
+  thresholds: [],
+  limits: { time: Number.POSITIVE_INFINITY as Instant, queries: Number.POSITIVE_INFINITY },
 });

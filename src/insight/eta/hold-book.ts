@@ -17,9 +17,16 @@ export interface HoldSource {
   readonly basis: "class" | "pool";
   /** Rising, at least one. */
   readonly holds: Float64Array;
+  /** So few that each run believes others (`believed`). */
+  readonly isFew: boolean;
 }
 
-export class HoldBook {
+export interface HoldSources {
+  /** null: nobody of this pool has ended yet, and nothing can be said. */
+  sourceFor(pool: string, queryClass: string): HoldSource | null;
+}
+
+export class HoldBook implements HoldSources {
   readonly #byClass = new Map<string, number[]>();
   readonly #byPool = new Map<string, number[]>();
   readonly #sorted = new Map<readonly number[], Float64Array>();
@@ -29,12 +36,15 @@ export class HoldBook {
     this.#addTo(this.#byPool, pool, hold);
   }
 
-  /** null: nobody of this pool has ended yet, and nothing can be said. */
   sourceFor(pool: string, queryClass: string): HoldSource | null {
     const own = this.#byClass.get(`${pool}\n${queryClass}`);
-    if (own !== undefined && own.length >= FEWEST) return { basis: "class", holds: this.#inOrder(own) };
+    if (own !== undefined && own.length >= FEWEST) return this.#sourceOf("class", own);
     const all = this.#byPool.get(pool);
-    return all === undefined ? null : { basis: "pool", holds: this.#inOrder(all) };
+    return all === undefined ? null : this.#sourceOf("pool", all);
+  }
+
+  #sourceOf(basis: HoldSource["basis"], holds: readonly number[]): HoldSource {
+    return { basis, holds: this.#inOrder(holds), isFew: holds.length < ENOUGH };
   }
 
   #addTo(book: Map<string, number[]>, key: string, hold: number): void {
@@ -55,11 +65,9 @@ export class HoldBook {
   }
 }
 
-/** What one run believes of a source: the holds themselves, or as many drawn from them with replacement. */
-export function believed(holds: Float64Array, uniform: (i: number) => number): Float64Array {
-  if (holds.length >= ENOUGH) return holds;
-  return Float64Array.from(holds, (_, i) => holds[Math.floor(uniform(i) * holds.length)]!).sort();
-}
+/** What one run believes instead of few holds: as many, drawn from them with replacement. */
+export const believed = (holds: Float64Array, uniform: (i: number) => number): Float64Array =>
+  Float64Array.from(holds, (_, i) => holds[Math.floor(uniform(i) * holds.length)]!).sort();
 
 /** A hold for one that has not begun. */
 export const drawHold = (holds: Float64Array, u: number): number => holds[Math.floor(u * holds.length)]!;

@@ -5,12 +5,13 @@
  * then the 10th and the 190th smallest are a 90 % interval exactly; sample quantiles of fifty runs would cover
  * less. Never a single number: who waits behind three queries of unknown length has none.
  */
-import type { ControllerFlags } from "../../core/admission/controller-options.ts";
+import type { ImpalaFlags } from "../../config/impala-flags.ts";
 import { queueReasonText } from "../../core/admission/reasons.ts";
-import { philoxFor, uniformOf } from "../../core/random.ts";
-import type { EtaSnapshot } from "./eta-snapshot.ts";
-import { ForwardRuns } from "./forward-run.ts";
-import { believed, drawHold, drawRemaining, type HoldBook, type HoldSource } from "./hold-book.ts";
+import { ln } from "../../core/exact-math.ts";
+import { philoxFor } from "../../core/random.ts";
+import { type ArrivalRate, type EtaSnapshot, queueOf } from "./eta-snapshot.ts";
+import { type DrawnRun, ForwardRuns } from "./forward-run.ts";
+import { believed, drawHold, drawRemaining, type HoldSource, type HoldSources } from "./hold-book.ts";
 
 export const RUNS = 199;
 const LOW = 9;
@@ -23,13 +24,15 @@ const UPPER_QUARTER = 149;
 export interface Prediction {
   readonly query: string;
   readonly pool: string;
-  /** 1: the head. */
+  /** Whose client waits. */
+  readonly coordinator: string;
+  /** In its queue, 1: the head. */
   readonly position: number;
   /** Milliseconds from now to the decision; null: no hold of the pool is known, so nothing can be said. */
   readonly interval: EtaInterval | null;
   /** Share of the runs. */
   readonly timeoutChance: number | null;
-  /** What the head waits for, in the product's words. */
+  /** What the head of its queue waits for, in the product's words. */
   readonly waitsFor: string | null;
   /** Whose past holds it rests on; `pool`: the class has too few. */
   readonly basis: "class" | "pool" | null;
@@ -46,10 +49,11 @@ export interface EtaInterval {
 
 export interface PredictOptions {
   readonly seed?: number;
-  readonly flags?: ControllerFlags;
+  readonly flags?: ImpalaFlags;
 }
 
-export function predictWaits(snapshot: EtaSnapshot, holds: HoldBook, options: PredictOptions = {}): Prediction[] {
+export function predictWaits(given: EtaSnapshot, holds: HoldSources, options: PredictOptions = {}): Prediction[] {
+  const snapshot = withRivalsOnly(given, holds);
   const { queued } = snapshot;
   const sources = sourcesOf(snapshot, holds);
   const known = sources !== null;
@@ -68,58 +72,89 @@ export function predictWaits(snapshot: EtaSnapshot, holds: HoldBook, options: Pr
   const positions = new Map<string, number>();
   const heads = new Map<string, string | null>();
   return queued.map((q, i): Prediction => {
-    const position = (positions.get(q.pool) ?? 0) + 1;
-    positions.set(q.pool, position);
-    if (position === 1) heads.set(q.pool, q.reason === null ? null : queueReasonText(q.reason));
+    const queue = queueOf(snapshot, q);
+    const position = (positions.get(queue) ?? 0) + 1;
+    positions.set(queue, position);
+    if (position === 1) heads.set(queue, q.reason === null ? null : queueReasonText(q.reason));
     return {
       query: q.query,
       pool: q.pool,
+      coordinator: q.coordinator,
       position,
       interval: known ? intervalOf(waits[i]!) : null,
       timeoutChance: known ? timeouts[i]! / RUNS : null,
-      waitsFor: heads.get(q.pool) ?? null,
+      waitsFor: heads.get(queue) ?? null,
       basis: known ? sources.queued[i]!.basis : null,
     };
   });
 }
 
+/**
+ * In one FIFO nobody who comes later can pass, so with a single queue nobody need come. Otherwise they do; those of
+ * whose holds nothing is known are left out.
+ */
+function withRivalsOnly(s: EtaSnapshot, holds: HoldSources): EtaSnapshot {
+  const known = s.arrivals.filter((a) => holds.sourceFor(a.pool, a.queryClass) !== null);
+  const queues = new Set([...s.queued, ...known].map((q) => queueOf(s, q)));
+  return { ...s, arrivals: queues.size > 1 ? known : [] };
+}
+
 interface Sources {
   readonly running: readonly HoldSource[];
   readonly queued: readonly HoldSource[];
+  readonly arrivals: readonly HoldSource[];
 }
 
 /** null: somebody's holds are wholly unknown, and everybody behind him waits for the unknown. */
-function sourcesOf(snapshot: EtaSnapshot, holds: HoldBook): Sources | null {
+function sourcesOf(snapshot: EtaSnapshot, holds: HoldSources): Sources | null {
   const of = (q: { readonly pool: string; readonly queryClass: string }): HoldSource | null =>
     holds.sourceFor(q.pool, q.queryClass);
   const running = snapshot.running.map(of);
   const queued = snapshot.queued.map(of);
+  const arrivals = snapshot.arrivals.map(of);
   const isKnown = (s: HoldSource | null): s is HoldSource => s !== null;
-  return running.every(isKnown) && queued.every(isKnown) ? { running, queued } : null;
+  return running.every(isKnown) && queued.every(isKnown) && arrivals.every(isKnown)
+    ? { running, queued, arrivals }
+    : null;
 }
 
-function drawsOf(snapshot: EtaSnapshot, sources: Sources, run: number, seed: number) {
+/** What a draw is for, so that no two share one. */
+const REMAINING = 0;
+const WHOLE = 1;
+const BELIEF = 2;
+const ARRIVAL = 3;
+
+function drawsOf({ now, running, arrivals }: EtaSnapshot, sources: Sources, run: number, seed: number): DrawnRun {
   const stream = philoxFor(seed, "eta");
-  const uniform = (kind: number, i: number): number => {
-    stream.at(run, kind, i, 0);
-    return uniformOf(stream.w0, stream.w1);
+  const uniform = (purpose: number, i: number, n = 0): number => {
+    stream.at(run, i, n, purpose);
+    return stream.first();
   };
   const beliefs = new Map<Float64Array, Float64Array>();
-  const belief = (holds: Float64Array): Float64Array => {
+  const belief = ({ holds, isFew }: HoldSource): Float64Array => {
+    if (!isFew) return holds;
     let made = beliefs.get(holds);
     if (made === undefined) {
-      const kind = 2 + beliefs.size;
-      made = believed(holds, (i) => uniform(kind, i));
+      const number = beliefs.size;
+      made = believed(holds, (i) => uniform(BELIEF, i, number));
       beliefs.set(holds, made);
     }
     return made;
   };
+  const came = new Int32Array(arrivals.length);
   return {
-    remaining: (i: number): number =>
-      drawRemaining(belief(sources.running[i]!.holds), snapshot.now - snapshot.running[i]!.admittedAt, uniform(0, i)),
-    whole: (j: number): number => drawHold(belief(sources.queued[j]!.holds), uniform(1, j)),
+    remaining: (i) => drawRemaining(belief(sources.running[i]!), now - running[i]!.admittedAt, uniform(REMAINING, i)),
+    whole: (j) => drawHold(belief(sources.queued[j]!), uniform(WHOLE, j)),
+    nextArrival: (k) => {
+      const gap = gapOf(arrivals[k]!, uniform(ARRIVAL, k, came[k]!++));
+      const luck = stream.second();
+      return { gap, hold: drawHold(belief(sources.arrivals[k]!), luck) };
+    },
   };
 }
+
+/** Poisson. */
+const gapOf = ({ perMs }: ArrivalRate, u: number): number => -ln(u) / perMs;
 
 function intervalOf(waits: Float64Array): EtaInterval {
   const runs = waits.sort();

@@ -4,14 +4,21 @@
  */
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { ConfigError } from "../../config/config-error.ts";
+import { hostNameOf } from "../../config/scenario-cluster.ts";
 import { parseTime } from "../../config/scenario-units.ts";
 import type { AdmissionQuery } from "../../core/admission/query.ts";
-import type { RunEvent } from "../../core/events.ts";
 import { DEFAULT_POOL_CONFIG } from "../../core/pool-config.ts";
+import type { QueryFacts } from "../../core/run-observer.ts";
 import type { Instant } from "../../core/units.ts";
-import { type EtaSnapshot, snapshotOf } from "../../insight/eta/eta-snapshot.ts";
-import { HoldBook } from "../../insight/eta/hold-book.ts";
+import {
+  decidingCoordinators,
+  type EtaCluster,
+  type EtaSnapshot,
+  queueOf,
+  snapshotOf,
+} from "../../insight/eta/eta-snapshot.ts";
 import { etaText, type Prediction, predictWaits, roughly } from "../../insight/eta/predict.ts";
+import { TrafficWatch } from "../../insight/eta/traffic-watch.ts";
 import { toInstant } from "../../sim/event-queue.ts";
 import type { SimQuery } from "../../sim/sim-query.ts";
 import { simulate } from "../../sim/simulate.ts";
@@ -61,7 +68,7 @@ async function etaCommand(path: string, flags: EtaFlags, { stdout }: Surrounding
     writeJson(stdout, {
       at: flags.at,
       running: snapshot.running.length,
-      controllers: snapshot.controllers,
+      controllers: decidingCoordinators(snapshot),
       queries: told.map(({ prediction, ...rest }) => ({ ...withoutRuns(prediction), ...rest })),
     });
   else writeLines(stdout, etaLines(snapshot, told));
@@ -71,7 +78,7 @@ async function etaCommand(path: string, flags: EtaFlags, { stdout }: Surrounding
 function predictAt(run: ScenarioRun, at: Instant): { snapshot: EtaSnapshot; told: Told[] } {
   const { scenario, workload, flags } = run;
   const past = new PastAndFuture(at);
-  const look = new Look(at, (a) => scenario.queries[(a.owner as SimQuery).queryClass]?.name ?? "");
+  const look = new Look(at, past, scenario.cluster);
   const pools = { configOf: (pool: string) => run.configOf(pool) ?? DEFAULT_POOL_CONFIG };
   simulate({
     scenario,
@@ -82,7 +89,7 @@ function predictAt(run: ScenarioRun, at: Instant): { snapshot: EtaSnapshot; told
       if (fault.kind === "configChanges") run.changePools(fault);
       return pools;
     },
-    emit: (e) => past.add(e),
+    observer: past,
     inspect: (simulation) => look.at(simulation, workload.nextAt()),
   });
   const { snapshot } = look;
@@ -92,10 +99,10 @@ function predictAt(run: ScenarioRun, at: Instant): { snapshot: EtaSnapshot; told
       `the run is over before ${roughly(at)}`,
       "Give an earlier  --at",
     );
-  const told = predictWaits(snapshot, past.holds, { seed: scenario.seed }).map(
+  const told = predictWaits(snapshot, past.holds, { seed: scenario.seed, flags }).map(
     (prediction): Told => ({
       prediction,
-      queryClass: past.classOf(prediction.query),
+      queryClass: snapshot.queued.find((q) => q.query === prediction.query)!.queryClass,
       ...past.becameOf(prediction.query),
     }),
   );
@@ -106,92 +113,79 @@ function predictAt(run: ScenarioRun, at: Instant): { snapshot: EtaSnapshot; told
 class Look {
   snapshot: EtaSnapshot | null = null;
   readonly #at: Instant;
-  readonly #classOf: (a: AdmissionQuery) => string;
+  readonly #past: PastAndFuture;
+  readonly #cluster: EtaCluster;
 
-  constructor(at: Instant, classOf: (a: AdmissionQuery) => string) {
+  constructor(at: Instant, past: PastAndFuture, cluster: EtaCluster) {
     this.#at = at;
-    this.#classOf = classOf;
+    this.#past = past;
+    this.#cluster = cluster;
   }
 
   at(simulation: Simulation, nextArrival: number): void {
+    if (this.snapshot !== null) return;
     const next = Math.min(toInstant(simulation.events.nextTime), nextArrival);
-    if (toInstant(simulation.now) > this.#at || next <= this.#at) return;
+    if (toInstant(simulation.now) > this.#at || next <= this.#at || !simulation.isInstantOver) return;
+    // Nothing is to come at all: the run was over before.
+    if (next === Number.POSITIVE_INFINITY) return;
     const controllers = simulation.seats.filter((s) => s.isAlive).map((s) => s.controller);
-    this.snapshot = { ...snapshotOf(controllers, this.#at, this.#classOf) };
+    const classOf = (a: AdmissionQuery): string => this.#past.classOf(a.owner as SimQuery);
+    this.snapshot = snapshotOf(controllers, this.#at, classOf, this.#cluster, this.#past.ratesAt(this.#at));
+    this.#past.waitFor(this.snapshot.queued.map((q) => q.query));
   }
 }
 
-/** Holds that had ended by the moment, and what became of those who waited then. */
-class PastAndFuture {
-  readonly holds = new HoldBook();
-  readonly #at: number;
-  readonly #classes = new Map<string, { readonly queryClass: string; readonly pool: string }>();
-  readonly #begun = new Map<string, number>();
+/** What was known by the moment, and what became of those who waited then. */
+class PastAndFuture extends TrafficWatch {
+  readonly #moment: number;
   readonly #became = new Map<string, Pick<Told, "became" | "after">>();
 
   constructor(at: number) {
-    this.#at = at;
+    super(at);
+    this.#moment = at;
   }
 
-  classOf(query: string): string {
-    return this.#classes.get(query)?.queryClass ?? "";
+  waitFor(queries: readonly string[]): void {
+    for (const query of queries) this.#became.set(query, { became: "undecided", after: null });
   }
 
   becameOf(query: string): Pick<Told, "became" | "after"> {
-    return this.#became.get(query) ?? { became: "undecided", after: null };
+    return this.#became.get(query)!;
   }
 
-  add(e: RunEvent): void {
-    switch (e.kind) {
-      case "submitted":
-        this.#classes.set(e.query, { queryClass: e.queryClass, pool: e.pool });
-        return;
-      case "admitted":
-        this.#begun.set(e.query, e.at);
-        this.#decide(e.query, "admitted", e.at);
-        return;
-      case "timedOut":
-      case "rejected":
-      case "cancelled":
-        this.#decide(e.query, e.kind, e.at);
-        return;
-      case "released":
-        this.#over(e.query, e.at);
-        return;
-      default:
-        return;
-    }
+  override admitted(at: number, q: QueryFacts): void {
+    this.#decide(at, q, "admitted");
+  }
+  override timedOut(at: number, q: QueryFacts): void {
+    this.#decide(at, q, "timedOut");
+  }
+  override rejected(at: number, q: QueryFacts): void {
+    this.#decide(at, q, "rejected");
+  }
+  override cancelled(at: number, q: QueryFacts): void {
+    this.#decide(at, q, "cancelled");
   }
 
-  #decide(query: string, became: Told["became"], at: number): void {
-    if (at >= this.#at) this.#became.set(query, { became, after: at - this.#at });
-    else if (became !== "admitted") this.#classes.delete(query);
-  }
-
-  #over(query: string, at: number): void {
-    const begun = this.#begun.get(query);
-    const c = this.#classes.get(query);
-    this.#begun.delete(query);
-    if (begun === undefined || c === undefined || at > this.#at) return;
-    this.holds.add(c.pool, c.queryClass, at - begun);
-    this.#classes.delete(query);
+  #decide(at: number, q: QueryFacts, became: Told["became"]): void {
+    if (at < this.#moment) return;
+    const { queryId } = q;
+    if (this.#became.get(queryId)?.became === "undecided")
+      this.#became.set(queryId, { became, after: at - this.#moment });
   }
 }
 
 function etaLines(snapshot: EtaSnapshot, told: readonly Told[]): string[] {
   const head = `at ${roughly(snapshot.now)}: ${snapshot.running.length} running, ${told.length} queued`;
   if (told.length === 0) return [head, "nobody waits at this moment"];
-  const pools = [...new Set(told.map((t) => t.prediction.pool))];
+  const several = decidingCoordinators(snapshot) > 1;
   return [
     head,
-    ...(snapshot.controllers > 1
-      ? [`${snapshot.controllers} controllers, each with a queue of its own: predicted as if they were one`]
-      : []),
-    ...pools.flatMap((pool) => {
-      const own = told.filter((t) => t.prediction.pool === pool);
+    ...byQueue(snapshot, told).flatMap((own) => {
+      const { pool, coordinator, waitsFor } = own[0]!.prediction;
+      const queue = several ? `${pool} at ${hostNameOf(coordinator)}` : pool;
       return [
         "",
-        `${pool}: the head waits because ${own[0]?.prediction.waitsFor ?? "nobody has looked yet"}`,
+        `${queue}: the head waits because ${waitsFor ?? "nobody has looked yet"}`,
         ...own.map(
           (t) =>
             `${String(t.prediction.position).padStart(4)}  ${t.queryClass}  ${etaText(t.prediction)}; ${becameText(t)}`,
@@ -199,6 +193,18 @@ function etaLines(snapshot: EtaSnapshot, told: readonly Told[]): string[] {
       ];
     }),
   ];
+}
+
+/** In order of pool, then of coordinator. */
+function byQueue(snapshot: EtaSnapshot, told: readonly Told[]): Told[][] {
+  const queues = new Map<string, Told[]>();
+  for (const t of told) {
+    const key = queueOf(snapshot, t.prediction);
+    const queue = queues.get(key);
+    if (queue === undefined) queues.set(key, [t]);
+    else queue.push(t);
+  }
+  return [...queues].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, queue]) => queue);
 }
 
 function becameText({ became, after }: Told): string {

@@ -6,13 +6,13 @@ import { testFolder, waterhole } from "./command-line.ts";
 const EXAMPLES = resolve(import.meta.dirname, "../../../examples/dashboards");
 const dir = testFolder();
 
-function scenario(name: string, arrivals: string): string {
+function scenario(name: string, arrivals: string, coordinators = "[{ count: 1, on: executor }]"): string {
   const path = join(dir, name);
   writeFileSync(
     path,
     `cluster:
   executors: [{ count: 10, memory: 100gb, slots: 16 }]
-  coordinators: [{ count: 1, on: executor }]
+  coordinators: ${coordinators}
 pools: { fairScheduler: ${join(EXAMPLES, "fair-scheduler.xml")}, llamaSite: ${join(EXAMPLES, "llama-site.xml")} }
 queries:
   tile: { pool: root.dashboards, user: ana, estimate: 1.5gb, duration: { exponential: { mean: 4s } }, uses: { peak: 1.1gb } }
@@ -40,6 +40,20 @@ describe("waterhole eta", () => {
     expect(stdout).toMatch(
       /\n {3}1 {2}tile {2}about [\d.]+ s \([\d.]+ s to [\d.]+ s\).*; then started after [\d.]+ s\n/,
     );
+  });
+
+  test("each coordinator has a queue of its own; admissiond has one for all", async () => {
+    const heads = async (coordinators: string): Promise<string[]> =>
+      (await waterhole("eta", scenario("d.yaml", AT_60, coordinators), "--at", "5s")).stdout
+        .split("\n")
+        .filter((line) => line.includes("the head waits"))
+        .map((line) => line.replace(/:.*/, ""));
+    expect(await heads("[{ count: 3, on: executor }]")).toEqual([
+      "root.dashboards at exec-01",
+      "root.dashboards at exec-02",
+      "root.dashboards at exec-03",
+    ]);
+    expect(await heads("[{ count: 3, on: executor }]\n  admission: admissiond")).toEqual(["root.dashboards"]);
   });
 
   test("what comes later changes nothing that is said now, byte for byte (insight 5.4)", async () => {
