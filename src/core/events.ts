@@ -175,7 +175,28 @@ export type RunEvent =
       readonly call: ControllerCall;
     }
   /** A process without a controller gave the statestore what has changed on its host. Live only. */
-  | { readonly kind: "topicPublished"; readonly at: Instant; readonly host: string };
+  | { readonly kind: "topicPublished"; readonly at: Instant; readonly host: string }
+  /**
+   * Whether slots or host memory stop this waiting query, and all of its kind in its queue, in the state of the
+   * cluster as it is (insight 2.3). Emitted when it differs from what was told before.
+   */
+  | {
+      readonly kind: "hostsChecked";
+      readonly at: Instant;
+      readonly query: string;
+      readonly slots: boolean;
+      readonly hostMemory: boolean;
+    }
+  /** After an admission where several controllers decide: what its controller knew of the others (insight 2.4). */
+  | {
+      readonly kind: "viewUsed";
+      readonly at: Instant;
+      readonly query: string;
+      /** Of the oldest that it knows of another controller; -1: it never heard. */
+      readonly ageMs: number;
+      /** With it some host has more than it can give; null: not known where it was let in. */
+      readonly isOverOnAHost: boolean | null;
+    };
 
 export type EventKind = RunEvent["kind"];
 export type EventOf<K extends EventKind> = Extract<RunEvent, { readonly kind: K }>;

@@ -41,6 +41,16 @@ export interface RunObserver {
   headWaits(at: number, q: QueryFacts, reason: QueueReason): void;
   /** `waited`: time in the queue, 0 unless the path is `fromQueue`. `cluster`: what the pool is charged (MEM-10). */
   admitted(at: number, q: QueryFacts, path: AdmissionPath, waited: number, cluster: number): void;
+  /**
+   * Whether slots or host memory stop this waiting query and all of its class in its queue, in the exact state
+   * (insight 2.3); told when it differs from the last time, and not at all by a driver that doesn't look.
+   */
+  hostsChecked(at: number, q: QueryFacts, slots: boolean, hostMemory: boolean): void;
+  /**
+   * After `admitted`, where several controllers decide: how old the oldest was that its controller knew of another,
+   * -1 nothing, and whether some host now has more than it can give (insight 2.4), null unknown.
+   */
+  viewUsed(at: number, q: QueryFacts, ageMs: number, isOverOnAHost: boolean | null): void;
   rejected(at: number, q: QueryFacts, reason: RejectReason, waited: number, fromQueue: boolean): void;
   /** `reason`: the last one of a real attempt, or the initial one (T-7). */
   timedOut(at: number, q: QueryFacts, waited: number, reason: QueueReason): void;
@@ -68,6 +78,8 @@ export const IDLE_OBSERVER: RunObserver = {
   queued: nothing,
   headWaits: nothing,
   admitted: nothing,
+  hostsChecked: nothing,
+  viewUsed: nothing,
   rejected: nothing,
   timedOut: nothing,
   cancelled: nothing,

@@ -2,9 +2,10 @@
  * What waiting is due to: every second of every waiting query is charged to a cause (insight 2.3).
  *
  * The head of a queue is charged to what keeps it from going, a follower to the same, or to "queue order" when
- * it alone could go now. The sum over the causes is the sum of all waits, exactly. Running limit and pool
- * memory are judged against the exact state of the pool, which the fold knows; slots, hosts and executors are
- * as the head's controller saw them.
+ * it alone could go now. The sum over the causes is the sum of all waits, exactly. All is judged against the exact
+ * state: running limit and pool memory by the fold's own sums, slots and host memory by what the driver has looked
+ * up (`HostLooks`). Where no driver looks, as on threads of several live coordinators, slots and hosts are as the
+ * head's controller saw them.
  */
 import type { QueueReason } from "../core/admission/reasons.ts";
 import { unreachable } from "../core/assert.ts";
@@ -51,6 +52,11 @@ export interface ExactPool {
   needOf(queryClass: number): number;
 }
 
+/** Of a waiting query; the same object as long as it waits. */
+export interface Waiter {
+  readonly queryClass: number;
+}
+
 /** One controller's queue for one pool. */
 export class QueueOfPool {
   waiting = 0;
@@ -59,38 +65,70 @@ export class QueueOfPool {
     return this.waiting > 0 ? this.#reason : null;
   }
   readonly #byClass: number[] = [];
+  /** Slots and host memory in the exact state, by class; absent: nobody has looked. */
+  readonly #onHosts: (Causes | undefined)[] = [];
+  /** For how long one of this class that could go has stood behind this head. */
+  readonly #standing: number[] = [];
+  /** Only to know it again; null: the last one has left and nobody was tried since. */
+  #head: Waiter | null = null;
   #headClass = -1;
   #reason: QueueReason | null = null;
+  /** The head waits although the exact state would let it in. */
+  #isPhantom = false;
 
-  enter(queryClass: number, reason: QueueReason): void {
-    if (this.waiting === 0) this.headWaits(queryClass, reason);
+  enter(q: Waiter, reason: QueueReason): void {
+    if (this.waiting === 0) this.headWaits(q, reason);
     this.waiting++;
-    this.#byClass[queryClass] = (this.#byClass[queryClass] ?? 0) + 1;
+    this.#byClass[q.queryClass] = (this.#byClass[q.queryClass] ?? 0) + 1;
   }
 
-  leave(queryClass: number): void {
+  leave(q: Waiter): void {
     this.waiting--;
-    this.#byClass[queryClass]!--;
+    this.#byClass[q.queryClass]!--;
+    if (q === this.#head) this.#head = null;
   }
 
-  headWaits(queryClass: number, reason: QueueReason): void {
-    this.#headClass = queryClass;
+  headWaits(q: Waiter, reason: QueueReason): void {
+    if (q !== this.#head) {
+      this.#head = q;
+      this.#standing.length = 0;
+      this.#isPhantom = false;
+    }
+    this.#headClass = q.queryClass;
     this.#reason = reason;
+  }
+
+  hostsChecked({ queryClass }: Waiter, slots: boolean, hostMemory: boolean): void {
+    this.#onHosts[queryClass] = (slots ? bit("slots") : 0) | (hostMemory ? bit("hostMemory") : 0);
   }
 
   /** Everybody here has waited through the ledger's interval in this state of the pool. */
   charge(pool: ExactPool, ledger: WaitLedger): void {
-    const head = causesFor(this.#reason, this.#headClass, pool);
+    const head = causesFor(this.#reason, this.#headClass, pool, this.#onHosts[this.#headClass]);
     ledger.addHead(head);
+    this.#notePhantom(head === STALE_VIEW, ledger);
     let followers = 0;
     for (let c = 0; c < this.#byClass.length; c++) {
       const count = this.#byClass[c] ?? 0;
       if (count === 0) continue;
       const isHeads = c === this.#headClass;
-      if (!isHeads && couldGoAlone(c, this.#reason, pool)) ledger.add(QUEUE_ORDER, count);
-      else followers += count;
+      if (!isHeads && couldGoAlone(c, this.#reason, pool, this.#onHosts[c])) {
+        ledger.add(QUEUE_ORDER, count);
+        const stood = (this.#standing[c] ?? 0) + ledger.ms;
+        this.#standing[c] = stood;
+        ledger.stoodBehind(stood);
+      } else {
+        followers += count;
+        this.#standing[c] = 0;
+      }
     }
     ledger.add(head, followers);
+  }
+
+  /** Counted when it begins; with another head it begins anew. */
+  #notePhantom(isPhantom: boolean, ledger: WaitLedger): void {
+    if (isPhantom && !this.#isPhantom) ledger.phantomWaits++;
+    this.#isPhantom = isPhantom;
   }
 }
 
@@ -99,20 +137,26 @@ type Causes = number;
 
 const bit = (c: Constraint): Causes => 1 << INDEX[c];
 const QUEUE_ORDER = bit("queueOrder");
+const STALE_VIEW = bit("staleView");
 
-function causesFor(reason: QueueReason | null, queryClass: number, pool: ExactPool): Causes {
+function causesFor(
+  reason: QueueReason | null,
+  queryClass: number,
+  pool: ExactPool,
+  onHosts: Causes | undefined,
+): Causes {
   if (reason === null) return bit("wakeUp");
-  const exact = poolCauses(reason, queryClass, pool);
+  const exact = poolCauses(reason, queryClass, pool) | (onHosts ?? 0);
   switch (reason.rule) {
     case "ADM-1":
       return exact === 0 ? bit("wakeUp") : exact;
     case "ADM-2":
     case "ADM-4":
-      return exact === 0 ? bit("staleView") : exact;
+      return exact === 0 ? STALE_VIEW : exact;
     case "ADM-3":
-      return exact | bit("slots");
+      return onHosts === undefined ? exact | bit("slots") : exact === 0 ? STALE_VIEW : exact;
     case "ADM-5":
-      return exact | bit("hostMemory");
+      return onHosts === undefined ? exact | bit("hostMemory") : exact === 0 ? STALE_VIEW : exact;
     case "ADM-6":
       return exact | bit("reservation");
     case "NO-EXECUTORS":
@@ -135,9 +179,19 @@ function poolCauses(reason: QueueReason, queryClass: number, pool: ExactPool): C
   return (overRunning ? bit("runningLimit") : 0) | (overMemory ? bit("poolMemory") : 0);
 }
 
-/** Only what the pool's own limits can prove: where a host or a slot stops the head, a follower is not asked. */
-function couldGoAlone(queryClass: number, reason: QueueReason | null, pool: ExactPool): boolean {
+/**
+ * Where nobody has looked at hosts, only what the pool's own limits can prove: when a host or a slot stops the head, a
+ * follower is not asked. Without executors or its coordinator nobody could go.
+ */
+function couldGoAlone(
+  queryClass: number,
+  reason: QueueReason | null,
+  pool: ExactPool,
+  onHosts: Causes | undefined,
+): boolean {
   if (reason === null || pool.config === null || pool.needOf(queryClass) < 0) return false;
+  if (reason.rule === "NO-EXECUTORS" || reason.rule === "NO-COORDINATOR") return false;
+  if (onHosts !== undefined) return (onHosts | poolCauses(reason, queryClass, pool)) === 0;
   const stoppedByPool = reason.rule === "ADM-1" || reason.rule === "ADM-2" || reason.rule === "ADM-4";
   return stoppedByPool && poolCauses(reason, queryClass, pool) === 0;
 }
@@ -166,6 +220,10 @@ export class WaitLedger {
   #until = 0;
   /** What stopped some head in this interval. */
   #heads: Causes = 0;
+  /** Times at which some head waited on although the exact state would have let it in. */
+  phantomWaits = 0;
+  /** Longest that a query which could have gone stood behind one head. */
+  longestBehind = 0;
 
   /** What is added from now on was waited in this time. */
   interval(from: number, until: number): void {
@@ -173,6 +231,15 @@ export class WaitLedger {
     this.#until = until;
     this.#heads = 0;
     while (until > this.#binMs * BINS) this.#halveBins();
+  }
+
+  /** Length of the interval. */
+  get ms(): number {
+    return this.#until - this.#from;
+  }
+
+  stoodBehind(ms: number): void {
+    if (ms > this.longestBehind) this.longestBehind = ms;
   }
 
   /** hot: bench/simulate. So many queries have waited for these causes throughout the interval. */

@@ -80,6 +80,12 @@ export class EventObserver {
         q.admission = event;
         o.admitted(event.at, q, event.path, event.waited, event.cluster);
         break;
+      case "hostsChecked":
+        o.hostsChecked(event.at, q, event.slots, event.hostMemory);
+        break;
+      case "viewUsed":
+        o.viewUsed(event.at, q, event.ageMs, event.isOverOnAHost);
+        break;
       case "rejected":
         o.rejected(event.at, q, event.reason, event.waited, event.fromQueue);
         this.#queries.delete(event.query);

@@ -8,7 +8,7 @@
 import type { QueueReason } from "../core/admission/reasons.ts";
 import type { PoolConfig } from "../core/pool-config.ts";
 import { isUnlimited } from "../core/units.ts";
-import { type ExactPool, QueueOfPool, WaitLedger } from "./binding.ts";
+import { type ExactPool, QueueOfPool, type Waiter, WaitLedger } from "./binding.ts";
 import { ExcessMeter } from "./excess-meter.ts";
 import { Histogram } from "./histogram.ts";
 
@@ -39,6 +39,8 @@ export class PoolFold implements ExactPool {
   cancelledRunning = 0;
   spilledBytes = 0;
   staleAdmissions = 0;
+  /** Ages of the views that admissions were decided on, where several controllers decide. */
+  readonly viewAges = new Histogram();
   admittedUnderPressure = 0;
 
   // Now
@@ -75,6 +77,8 @@ export class PoolFold implements ExactPool {
   readonly ledger = new WaitLedger();
 
   readonly #queues: QueueOfPool[] = [];
+  /** The last admission was one that the exact state of the pool would have refused. */
+  #wasStale = false;
   readonly #needs: number[] = [];
   readonly #foreseenNeed: (queryClass: number) => number;
   #last: number;
@@ -144,14 +148,14 @@ export class PoolFold implements ExactPool {
     this.overQueued.add(this.queued, config.maxQueued, ms);
   }
 
-  enqueue(queue: number, queryClass: number, reason: QueueReason): void {
-    this.learnFrom(queryClass, reason);
-    this.queue(queue).enter(queryClass, reason);
+  enqueue(queue: number, q: Waiter, reason: QueueReason): void {
+    this.learnFrom(q.queryClass, reason);
+    this.queue(queue).enter(q, reason);
     this.queued++;
   }
 
-  dequeue(queue: number, queryClass: number, waited: number): void {
-    this.queue(queue).leave(queryClass);
+  dequeue(queue: number, q: Waiter, waited: number): void {
+    this.queue(queue).leave(q);
     this.queued--;
     this.queueWaitMs += waited;
   }
@@ -162,7 +166,8 @@ export class PoolFold implements ExactPool {
 
   admit(queryClass: number, cluster: number, wait: number, requestWait: number, isTrivial: boolean): void {
     this.learnNeed(queryClass, cluster);
-    if (!isTrivial && this.#isOverFull(cluster)) this.staleAdmissions++;
+    this.#wasStale = !isTrivial && this.#isOverFull(cluster);
+    if (this.#wasStale) this.staleAdmissions++;
     if (this.queued > 0) this.admittedUnderPressure++;
     this.running++;
     this.memory += cluster;
@@ -170,6 +175,12 @@ export class PoolFold implements ExactPool {
     this.waits.add(wait);
     this.byClass[queryClass] ??= new Histogram();
     this.byClass[queryClass].add(wait);
+  }
+
+  /** Of the query just admitted. */
+  viewUsed(ageMs: number, isOverOnAHost: boolean): void {
+    if (ageMs >= 0) this.viewAges.add(ageMs);
+    if (isOverOnAHost && !this.#wasStale) this.staleAdmissions++;
   }
 
   /** Whether the exact state would have refused one more. */

@@ -255,6 +255,8 @@ const FIELDS: Readonly<Record<EventKind, Fields>> = {
     ["level", "text"],
     ["text", "text"],
   ],
+  hostsChecked: [QUERY, ["slots", "flag"], ["hostMemory", "flag"]],
+  viewUsed: [QUERY, ["ageMs", "number"]],
   controllerCall: [
     ["controller", "text"],
     ["call", "block"],

@@ -24,6 +24,12 @@ export class SilentObserver implements RunObserver {
   admitted(_at: number, _q: QueryFacts, _path: AdmissionPath, _waited: number, _cluster: number): void {
     // Nothing.
   }
+  hostsChecked(_at: number, _q: QueryFacts, _slots: boolean, _hostMemory: boolean): void {
+    // Nothing.
+  }
+  viewUsed(_at: number, _q: QueryFacts, _ageMs: number, _isOverOnAHost: boolean | null): void {
+    // Nothing.
+  }
   rejected(_at: number, _q: QueryFacts, _reason: RejectReason, _waited: number, _fromQueue: boolean): void {
     // Nothing.
   }

@@ -67,20 +67,20 @@ export class SummaryFold implements RunObserver, RunTotals {
   }
 
   queued(at: number, q: QueryFacts, reason: QueueReason): void {
-    this.#poolAt(at, q).enqueue(this.#queueOf(q), q.queryClass, reason);
+    this.#poolAt(at, q).enqueue(this.#queueOf(q), q, reason);
   }
 
   headWaits(at: number, q: QueryFacts, reason: QueueReason): void {
     const pool = this.#poolAt(at, q);
     pool.learnFrom(q.queryClass, reason);
-    pool.queue(this.#queueOf(q)).headWaits(q.queryClass, reason);
+    pool.queue(this.#queueOf(q)).headWaits(q, reason);
   }
 
   admitted(at: number, q: QueryFacts, path: AdmissionPath, waited: number, cluster: number): void {
     const pool = this.#poolAt(at, q);
     if (path === "fromQueue") {
       pool.fromQueue++;
-      pool.dequeue(this.#queueOf(q), q.queryClass, waited);
+      pool.dequeue(this.#queueOf(q), q, waited);
     } else if (path === "trivially") pool.trivially++;
     else pool.immediately++;
     const wait = at - q.intended;
@@ -93,25 +93,33 @@ export class SummaryFold implements RunObserver, RunTotals {
     pool.share(pool.byCoordinator, q.coordinator, wait);
   }
 
+  hostsChecked(at: number, q: QueryFacts, slots: boolean, hostMemory: boolean): void {
+    this.#poolAt(at, q).queue(this.#queueOf(q)).hostsChecked(q, slots, hostMemory);
+  }
+
+  viewUsed(at: number, q: QueryFacts, ageMs: number, isOverOnAHost: boolean | null): void {
+    this.#poolAt(at, q).viewUsed(ageMs, isOverOnAHost === true);
+  }
+
   rejected(at: number, q: QueryFacts, reason: RejectReason, waited: number, fromQueue: boolean): void {
     const pool = this.#poolAt(at, q);
     pool.rejected++;
     pool.rejectedByRule.set(reason.rule, (pool.rejectedByRule.get(reason.rule) ?? 0) + 1);
-    if (fromQueue) pool.dequeue(this.#queueOf(q), q.queryClass, waited);
+    if (fromQueue) pool.dequeue(this.#queueOf(q), q, waited);
     this.#refusals(q.pool).rejected(at, () => q.queryId, reason);
   }
 
   timedOut(at: number, q: QueryFacts, waited: number, reason: QueueReason): void {
     const pool = this.#poolAt(at, q);
     pool.timedOut++;
-    pool.dequeue(this.#queueOf(q), q.queryClass, waited);
+    pool.dequeue(this.#queueOf(q), q, waited);
     this.#refusals(q.pool).timedOut(at, () => q.queryId, reason);
   }
 
   cancelled(at: number, q: QueryFacts, waited: number, wasQueued: boolean): void {
     const pool = this.#poolAt(at, q);
     pool.cancelled++;
-    if (wasQueued) pool.dequeue(this.#queueOf(q), q.queryClass, waited);
+    if (wasQueued) pool.dequeue(this.#queueOf(q), q, waited);
   }
 
   spilled(at: number, q: QueryFacts, bytes: number): void {

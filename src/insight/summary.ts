@@ -88,6 +88,11 @@ export interface OverAdmission {
   readonly queued: ExcessSummary;
   /** Admissions that the exact state would have refused. */
   readonly staleAdmissions: number;
+  /** Times at which a head waited on although the exact state would have let it in, and how long heads did. */
+  readonly phantomWaits: number;
+  readonly phantomMs: number;
+  /** Of the views that admissions were decided on; null where one controller decides. */
+  readonly viewAgeMs: { readonly p50: number | null; readonly p99: number | null } | null;
 }
 
 export interface ExcessSummary {
@@ -103,6 +108,14 @@ export interface Binding {
   readonly share: number;
   readonly headMs: number;
   readonly shares: readonly ConstraintShare[];
+  /** What strict order cost (insight 2.5): who could have gone and stood behind somebody who could not. */
+  readonly headOfLine: {
+    readonly waitedMs: number;
+    /** Of all waiting. */
+    readonly share: number;
+    /** Longest that one query stood so behind one head. */
+    readonly longestMs: number;
+  };
   /** One for each sixtieth of the run, null where nothing waited. */
   readonly overTime: readonly (Constraint | null)[];
 }
@@ -223,6 +236,9 @@ function poolSummary(
       memoryBytes: excess(p.overMemory),
       queued: excess(p.overQueued),
       staleAdmissions: p.staleAdmissions,
+      phantomWaits: p.ledger.phantomWaits,
+      phantomMs: p.ledger.shares().find((s) => s.constraint === "staleView")?.headMs ?? 0,
+      viewAgeMs: p.viewAges.count === 0 ? null : { p50: p.viewAges.quantile(0.5), p99: p.viewAges.quantile(0.99) },
     },
     binding: bindingOf(p, until),
     fairness: {
@@ -292,8 +308,14 @@ function bindingOf(p: PoolFold, until: number): Binding | null {
     share: first.waitedMs / p.ledger.totalMs,
     headMs: first.headMs,
     shares,
+    headOfLine: headOfLineOf(p, shares),
     overTime: p.ledger.overTime(until, INTERVALS),
   };
+}
+
+function headOfLineOf({ ledger }: PoolFold, shares: readonly ConstraintShare[]): Binding["headOfLine"] {
+  const waitedMs = shares.find((s) => s.constraint === "queueOrder")?.waitedMs ?? 0;
+  return { waitedMs, share: waitedMs / ledger.totalMs, longestMs: ledger.longestBehind };
 }
 
 function meanWaits(shares: readonly (WaitShare | undefined)[], names: readonly string[]): Record<string, number> {

@@ -10,6 +10,7 @@ import type { ServiceTiming } from "../config/service-timing.ts";
 import { AdmissionService } from "../core/admission/admission-service.ts";
 import type { ControllerOptions } from "../core/admission/controller-options.ts";
 import type { DequeueSink } from "../core/admission/dequeue-pass.ts";
+import { HostLooks, type TellHostCheck } from "../core/admission/host-looks.ts";
 import type { AdmissionQuery } from "../core/admission/query.ts";
 import {
   cancelledEvent,
@@ -39,7 +40,8 @@ import type { DeskSurroundings } from "./local-desk.ts";
 import type { Appointment } from "./timers.ts";
 import type { Exchanged, TopicReader } from "./topic-reader.ts";
 
-export interface AdmissiondSurroundings extends Omit<DeskSurroundings, "tell"> {
+export interface AdmissiondSurroundings extends Omit<DeskSurroundings, "tell" | "hostsChecked"> {
+  hostsChecked: TellHostCheck;
   tell(called: Extract<Answer, { kind: "called" }>): void;
   /** As the statestore would tell it now. */
   membership(): Membership;
@@ -54,6 +56,7 @@ export class Admissiond implements TopicReader {
   readonly timing: ServiceTiming;
   readonly around: AdmissiondSurroundings;
   readonly #pass: DuePass;
+  readonly looks: HostLooks;
   /** Of the processes that are there, by coordinator. */
   readonly #desks = new Map<string, ServiceDesk>();
 
@@ -63,8 +66,13 @@ export class Admissiond implements TopicReader {
     this.around = around;
     const controller = new RecordedController(options, (call, now) => around.tell({ kind: "called", call, now }));
     this.service = new AdmissionService(controller);
-    const sink = sinkFor(around);
-    this.#pass = new DuePass(controller, () => this.service.dequeuePass(around.now(), sink), around.soon);
+    this.looks = new HostLooks(() => [controller], around.hostsChecked);
+    const sink = sinkFor(around, this.looks);
+    const pass = (): void => {
+      this.service.dequeuePass(around.now(), sink);
+      this.looks.lookNow(around.now());
+    };
+    this.#pass = new DuePass(controller, pass, around.soon);
   }
 
   /** For a coordinator's new process. */
@@ -98,11 +106,12 @@ export class Admissiond implements TopicReader {
     controller.applyUpdate(update, now);
     this.changed();
     then(entries, now);
+    this.looks.lookNow(now);
   }
 }
 
 /** A pass never asks anything: what follows from it comes when somebody hears. */
-function sinkFor({ now }: AdmissiondSurroundings): DequeueSink {
+function sinkFor({ now }: AdmissiondSurroundings, looks: HostLooks): DequeueSink {
   const decided =
     (decision: (q: AdmissionQuery, at: Instant) => Decision) =>
     (q: AdmissionQuery): void =>
@@ -111,7 +120,10 @@ function sinkFor({ now }: AdmissiondSurroundings): DequeueSink {
     admitted: decided(admissionOf),
     rejected: decided((q, at) => rejectedEvent(q, true, at)),
     cancelled: decided((q, at) => cancelledEvent(q, true, at)),
-    stillQueued: (q) => deskOf(q).tell(stillQueuedEvent(q, now())),
+    stillQueued: (q) => {
+      deskOf(q).tell(stillQueuedEvent(q, now()));
+      looks.headWaits(q);
+    },
   };
 }
 
@@ -173,6 +185,7 @@ class ServiceDesk implements AdmissionDesk {
     const deadline = around.timers.at(noticed, (at) => this.#timeOut(q, at));
     this.#waiting.set(q.id, { q, deadline, decision: null, isHeardLater: false });
     this.tell(queuedEvent(q, now));
+    this.#admissiond.looks.queueBegan();
   }
 
   #timeOut(q: AdmissionQuery, now: Instant): void {

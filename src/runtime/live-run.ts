@@ -25,6 +25,7 @@ import {
   type ControllerOptions,
   controllerOptions,
 } from "../core/admission/controller-options.ts";
+import type { TellHostCheck } from "../core/admission/host-looks.ts";
 import { fail, InvariantError } from "../core/assert.ts";
 import type { BackendDescriptor } from "../core/cluster/backend.ts";
 import type { RunEvent } from "../core/events.ts";
@@ -435,6 +436,7 @@ export class LiveRun {
       now: () => this.now(),
       soon: (act) => this.soon(act),
       membership: () => this.cluster.membership,
+      hostsChecked: this.#hostsChecked,
       losesRelease: (coordinator) => this.#faults.losesRelease(coordinator),
       tell: (told) => {
         const at = this.now();
@@ -443,9 +445,18 @@ export class LiveRun {
     });
   }
 
+  readonly #hostsChecked: TellHostCheck = ({ id }, slots, hostMemory) =>
+    this.emit({ kind: "hostsChecked", at: this.now(), query: id, slots, hostMemory });
+
   #deskHere(options: ControllerOptions): OpenDesk {
     return (tell) =>
-      new LocalDesk(options, { timers: this.timers, now: () => this.now(), soon: (act) => this.soon(act), tell });
+      new LocalDesk(options, {
+        timers: this.timers,
+        now: () => this.now(),
+        soon: (act) => this.soon(act),
+        tell,
+        hostsChecked: this.#hostsChecked,
+      });
   }
 
   #deskOnThread(hostId: string, flags: ControllerFlags): OpenDesk {

@@ -6,6 +6,7 @@
 import type { AdmissionController } from "../core/admission/controller.ts";
 import type { ControllerOptions } from "../core/admission/controller-options.ts";
 import type { DequeueSink } from "../core/admission/dequeue-pass.ts";
+import { HostLooks, type TellHostCheck } from "../core/admission/host-looks.ts";
 import type { AdmissionQuery } from "../core/admission/query.ts";
 import {
   cancelledEvent,
@@ -30,6 +31,8 @@ export interface DeskSurroundings {
   /** Runs `act` in a later turn of the event loop. */
   soon(act: () => void): void;
   tell(answer: Answer): void;
+  /** Left out where other controllers decide too: what they let in is not known here. */
+  readonly hostsChecked?: TellHostCheck;
 }
 
 export class LocalDesk implements AdmissionDesk {
@@ -41,6 +44,8 @@ export class LocalDesk implements AdmissionDesk {
   readonly #deadlines = new Map<string, Appointment>();
   /** Of the pass that runs. */
   #passAt = 0 as Instant;
+  /** Null: nobody asks. */
+  readonly #looks: HostLooks | null;
   #isOpen = true;
 
   constructor(options: ControllerOptions, around: DeskSurroundings) {
@@ -50,7 +55,10 @@ export class LocalDesk implements AdmissionDesk {
     const pass = (): void => {
       this.#passAt = around.now();
       this.#controller.dequeuePass(this.#passAt, sink);
+      this.#looks?.lookNow(this.#passAt);
     };
+    const { hostsChecked } = around;
+    this.#looks = hostsChecked === undefined ? null : new HostLooks(() => [this.#controller], hostsChecked);
     this.#pass = new DuePass(this.#controller, pass, around.soon);
   }
 
@@ -69,6 +77,7 @@ export class LocalDesk implements AdmissionDesk {
   }
 
   #queued(q: AdmissionQuery, now: Instant): void {
+    this.#looks?.queueBegan();
     this.#deadlines.set(
       q.id,
       this.#around.timers.at(q.deadline, (at) => this.#timeOut(q, at)),
@@ -114,7 +123,10 @@ export class LocalDesk implements AdmissionDesk {
       admitted: leaving(admissionOf),
       rejected: leaving((q, at) => rejectedEvent(q, true, at)),
       cancelled: leaving((q, at) => cancelledEvent(q, true, at)),
-      stillQueued: (q) => tell(stillQueuedEvent(q, this.#passAt)),
+      stillQueued: (q) => {
+        tell(stillQueuedEvent(q, this.#passAt));
+        this.#looks?.headWaits(q);
+      },
     };
   }
 
@@ -145,6 +157,7 @@ export class LocalDesk implements AdmissionDesk {
     const entries = this.#controller.collectUpdate();
     this.#controller.applyUpdate(update, this.#around.now());
     this.#around.tell({ kind: "exchanged", entries });
+    this.#looks?.lookNow(this.#around.now());
     this.#pass.look();
   }
 

@@ -33,6 +33,7 @@ export interface ExchangesOptions {
   readonly topic: RequestQueueTopic;
   readonly grid: ExchangeTimes;
   readonly receiveLag: Micros;
+  readonly publishLag: Micros;
   readonly staleAfter: Micros;
   readonly cluster: Cluster;
   readonly poolNames: Names;
@@ -229,6 +230,26 @@ export class Exchanges {
     }
     seat.heardAt = last + receiveLag;
     seat.controller.applyUpdate(NOTHING_NEW, toInstant(seat.heardAt));
+  }
+
+  /**
+   * How old the oldest is of what the seat knows of the others: since they collected it. Exchanges that were left out,
+   * as they bring nothing, count; -1: it never heard.
+   */
+  viewAge(seat: Seat, now: Micros): Micros {
+    const { receiveLag, publishLag, seats } = this.#o;
+    const heard = this.#lastStart(seat, now - receiveLag - 1);
+    if (heard < 0) return -1;
+    let oldest = now;
+    for (const other of seats)
+      if (other !== seat && other.isAlive) oldest = Math.min(oldest, this.#lastStart(other, heard - publishLag));
+    return now - Math.max(0, oldest);
+  }
+
+  /** Start of the seat's last exchange up to `by`. */
+  #lastStart(seat: Seat, by: Micros): Micros {
+    if (!seat.canExchange || !this.#isStatestoreUp) return seat.lastExchange;
+    return Math.max(Math.min(seat.lastExchange, by), this.#o.grid.atOrBefore(seat.subscriber, by));
   }
 
   // Faults

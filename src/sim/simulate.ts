@@ -55,6 +55,8 @@ export interface SimulationInput {
   readonly measured?: MeasuredWorkOf;
   /** When each subscriber's exchanges with the statestore started, by address; an even grid when left out. */
   readonly exchangeStarts?: ReadonlyMap<string, Float64Array>;
+  /** Also told: what stops whoever waits on the hosts, and what each admission's view was (`HostLooks`). */
+  readonly looksAtHosts?: boolean;
   /** After every event and submission: checkers look at the whole state. */
   readonly inspect?: (simulation: Simulation) => void;
   /** The run ends as soon as it says so, whatever is still to come. */

@@ -13,6 +13,7 @@ import { BackendRelease, type ReleaseTiming } from "../core/admission/backend-re
 import { AdmissionController } from "../core/admission/controller.ts";
 import { type ControllerOptions, controllerOptions } from "../core/admission/controller-options.ts";
 import type { DequeueSink } from "../core/admission/dequeue-pass.ts";
+import { HostLooks, isOverOnAHost } from "../core/admission/host-looks.ts";
 import type { AdmissionQuery } from "../core/admission/query.ts";
 import { hasQuotas } from "../core/admission/quotas.ts";
 import { RecordedController } from "../core/admission/recorded-controller.ts";
@@ -22,7 +23,7 @@ import { type PoolConfig, ROOT_POOL } from "../core/pool-config.ts";
 import { xoshiroFor } from "../core/random.ts";
 import type { Ending, Workload } from "../workload/workload.ts";
 import { Cluster } from "./cluster.ts";
-import { EventQueue, type Micros, NO_EVENT, toInstant, toMicros } from "./event-queue.ts";
+import { EventQueue, MICROS_PER_MS, type Micros, NO_EVENT, toInstant, toMicros } from "./event-queue.ts";
 import { ExchangeGrid, MeasuredExchanges } from "./exchange-grid.ts";
 import { Exchanges } from "./exchanges.ts";
 import { Executors } from "./executors.ts";
@@ -104,6 +105,8 @@ export class Simulation {
   #abandoned = 0;
   #nextArrival: Micros = 0;
   readonly #sink: DequeueSink;
+  /** Null: nobody asks. */
+  readonly #looks: HostLooks | null;
   #passesDue = 0;
   /** Of the pass that runs: how many left the queue, and whether one left without running, which ends it. */
   #leftInPass = 0;
@@ -170,6 +173,7 @@ export class Simulation {
       topic: this.topic,
       grid,
       receiveLag: lags.receive,
+      publishLag: lags.publish,
       staleAfter: toMicros(flags.admission_control_stale_topic_threshold_ms),
       cluster: this.cluster,
       poolNames: this.poolNames,
@@ -181,6 +185,13 @@ export class Simulation {
       },
     });
     this.#sink = this.#sinkOfThis();
+    this.#looks =
+      input.looksAtHosts === true
+        ? new HostLooks(
+            () => this.#controllers(),
+            (a, slots, hostMemory, at) => this.teller.hostsChecked(a.owner as SimQuery, slots, hostMemory, at),
+          )
+        : null;
   }
 
   #openSeats(): void {
@@ -237,11 +248,18 @@ export class Simulation {
     }
     this.#nextArrival = this.#whenNextArrives();
     const { inspect, until } = this.#input;
+    const looks = this.#looks;
     while (this.#step()) {
       inspect?.(this);
+      if (looks !== null && this.#next > looks.idleUntil * MICROS_PER_MS && this.isInstantOver)
+        looks.instantOver(toInstant(this.now), toInstant(this.#next));
       if (until?.() === true) break;
     }
     this.teller.ended(this.now);
+  }
+
+  #controllers(): AdmissionController[] {
+    return this.seats.filter((s) => s.isAlive).map((s) => s.controller);
   }
 
   /** One controller, nobody who wants every entry, and nothing that fails to publish. */
@@ -257,7 +275,12 @@ export class Simulation {
 
   /** Nothing more of this instant is to come: peaks and checks are taken now (DESIGN 3). */
   get isInstantOver(): boolean {
-    return this.#passesDue === 0 && Math.min(this.#nextArrival, this.events.nextTime) > this.now;
+    return this.#passesDue === 0 && this.#next > this.now;
+  }
+
+  /** When the next thing happens. */
+  get #next(): Micros {
+    return Math.min(this.#nextArrival, this.events.nextTime);
   }
 
   /** One thing happens; false: nothing is left that could. */
@@ -380,6 +403,7 @@ export class Simulation {
       this.exchanges.queueBegan(seat, now);
     } else if (!seat.isSettled) this.exchanges.arm(seat, now);
     this.teller.queued(q, now);
+    this.#looks?.queueBegan();
     const noticed = this.#service?.timeoutNoticedAt(q) ?? now + toMicros(q.admission.timeout);
     q.timeout = this.events.add(noticed, TIMEOUT, q.slot, 0);
     this.#scheduleCancel(q, now);
@@ -397,6 +421,7 @@ export class Simulation {
     q.decidedAt = now;
     q.placement = this.#placements.of(q.admission.plan!.schedule);
     this.teller.admitted(q, path, now);
+    if (this.#looks !== null && this.seats.length > 1) this.#tellView(q, now);
     this.#scheduleCancel(q, now);
     if (q.isOrphan) this.faults.admittedOrphan(q, now);
     else if (this.#service !== null && path === "fromQueue") this.#service.hearLater(q, now);
@@ -404,6 +429,11 @@ export class Simulation {
   }
 
   /** Its coordinator knows that it may run. */
+  #tellView(q: SimQuery, now: Micros): void {
+    const age = this.exchanges.viewAge(this.seats[q.seat]!, now);
+    this.teller.viewUsed(q, age, isOverOnAHost(q.admission, this.#controllers()), now);
+  }
+
   begin(q: SimQuery, now: Micros): void {
     if (this.faults.findDead(q) >= 0) {
       q.finish = this.events.add(now, EXEC_FAILED, q.slot, 0);
@@ -515,6 +545,7 @@ export class Simulation {
       },
       stillQueued: (a) => {
         this.teller.headWaits(a.owner as SimQuery, this.now);
+        this.#looks?.headWaits(a);
         a.failures = 0;
       },
     };

@@ -131,6 +131,18 @@ export class Teller {
     this.#emit?.(admittedEvent(admission, path, at));
   }
 
+  hostsChecked(q: SimQuery, slots: boolean, hostMemory: boolean, at: Instant): void {
+    this.#observer?.hostsChecked(at, q, slots, hostMemory);
+    this.#emit?.({ kind: "hostsChecked", at, query: q.queryId, slots, hostMemory });
+  }
+
+  viewUsed(q: SimQuery, age: Micros, isOverOnAHost: boolean, now: Micros): void {
+    const at = toInstant(now);
+    const ageMs = age < 0 ? -1 : toInstant(age);
+    this.#observer?.viewUsed(at, q, ageMs, isOverOnAHost);
+    this.#emit?.({ kind: "viewUsed", at, query: q.queryId, ageMs, isOverOnAHost });
+  }
+
   rejected(q: SimQuery, fromQueue: boolean, now: Micros): void {
     const at = toInstant(now);
     const { admission } = q;

@@ -108,6 +108,7 @@ function toldTwice(text: string): { readonly fast: RunSummary; readonly slow: Ru
     scenario,
     flags,
     pools,
+    looksAtHosts: true,
     workload: createWorkload(
       scenario,
       poolResolver(() => pools, flags, scenario.users),

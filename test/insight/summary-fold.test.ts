@@ -204,6 +204,9 @@ describe("over-admission (insight 2.4)", () => {
       memoryBytes: { most: 80, timeMs: 200, areaMs: 20 * 150 + 80 * 50 },
       queued: { most: 0, timeMs: 0, areaMs: 0 },
       staleAdmissions: 2,
+      phantomWaits: 0,
+      phantomMs: 0,
+      viewAgeMs: null,
     });
   });
 

@@ -139,6 +139,8 @@ export class SteppedRun {
         this.events.push({ kind: "controllerCall", at: time.now, controller: ADMISSIOND, now, call }),
       membership: () => this.cluster.membership,
       losesRelease: () => this.#losesReleases,
+      hostsChecked: ({ id }, slots, hostMemory) =>
+        this.events.push({ kind: "hostsChecked", at: time.now, query: id, slots, hostMemory }),
     });
     const around: CoordinatorSurroundings = {
       ...shared,

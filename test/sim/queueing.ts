@@ -185,6 +185,12 @@ class Meter implements RunObserver {
   headWaits(): void {
     // Waits are counted when they end.
   }
+  hostsChecked(): void {
+    // Not asked for.
+  }
+  viewUsed(): void {
+    // As above.
+  }
   cancelled(): void {
     // Nobody cancels.
   }

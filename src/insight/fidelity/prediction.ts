@@ -58,6 +58,7 @@ export function predict(
   const fold = new MeasuredRunFold(scenario.cluster.admission);
   const { flags, pools, changedPools } = setting;
   simulate({
+    looksAtHosts: true,
     scenario,
     workload,
     flags,

@@ -263,6 +263,14 @@ class BothObservers implements RunObserver {
     this.a.admitted(at, q, path, waited, cluster);
     this.b.admitted(at, q, path, waited, cluster);
   }
+  hostsChecked(at: number, q: QueryFacts, slots: boolean, hostMemory: boolean): void {
+    this.a.hostsChecked(at, q, slots, hostMemory);
+    this.b.hostsChecked(at, q, slots, hostMemory);
+  }
+  viewUsed(at: number, q: QueryFacts, ageMs: number, isOverOnAHost: boolean | null): void {
+    this.a.viewUsed(at, q, ageMs, isOverOnAHost);
+    this.b.viewUsed(at, q, ageMs, isOverOnAHost);
+  }
   rejected(at: number, q: QueryFacts, reason: RejectReason, waited: number, fromQueue: boolean): void {
     this.a.rejected(at, q, reason, waited, fromQueue);
     this.b.rejected(at, q, reason, waited, fromQueue);

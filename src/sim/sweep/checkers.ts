@@ -21,7 +21,7 @@ import type { AdmissionQuery } from "../../core/admission/query.ts";
 import { snapshotOf } from "../../core/admission/snapshot.ts";
 import { fail } from "../../core/assert.ts";
 import { ALL_COORDINATORS_GROUP, DEFAULT_GROUP } from "../../core/cluster/backend.ts";
-import type { QueryFacts, RunObserver } from "../../core/run-observer.ts";
+import { IDLE_OBSERVER, type QueryFacts, type RunObserver } from "../../core/run-observer.ts";
 import { toInstant, toMicros } from "../event-queue.ts";
 import type { Seat } from "../seat.ts";
 import type { Simulation } from "../simulation.ts";
@@ -59,11 +59,10 @@ export function checksFor(runHasFaults: boolean): Checks {
 
 function observerOf(fifo: FifoCheck, ends: EndsCheck, state: StateChecks): RunObserver {
   return {
-    named: () => undefined,
+    ...IDLE_OBSERVER,
     submitted: (_, q) => ends.submitted(q),
     unresolved: (_, q) => ends.ended(q),
     queued: (_, q) => fifo.queued(q),
-    headWaits: () => undefined,
     admitted: (at, q, path, waited) => {
       if (waited < 0) fail(`wait: ${q.queryId} waited ${waited} ms`);
       if (path === "fromQueue") fifo.dequeued(q);
@@ -85,13 +84,11 @@ function observerOf(fifo: FifoCheck, ends: EndsCheck, state: StateChecks): RunOb
       ends.ended(q);
       state.moved(at);
     },
-    spilled: () => undefined,
     memoryReleased: (at) => state.moved(at),
     released: (at, q) => {
       ends.ended(q);
       state.moved(at);
     },
-    ended: () => undefined,
   };
 }
 

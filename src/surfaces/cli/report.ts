@@ -4,7 +4,7 @@
  */
 import { prettyBytes } from "../../core/pretty.ts";
 import { MiB } from "../../core/units.ts";
-import { CONSTRAINT_TEXT } from "../../insight/binding.ts";
+import { CONSTRAINT_TEXT, type ConstraintShare } from "../../insight/binding.ts";
 import type { HostOverAdmission } from "../../insight/host-over-admission.ts";
 import type { EarlyRefusal, Refusal } from "../../insight/refusals.ts";
 import type { ClassSummary, PoolSummary } from "../../insight/summary.ts";
@@ -223,7 +223,8 @@ function binding({ summary, chargeOf }: RunReport, look: Look): string[] {
   if (waited.length === 0) return [];
   const indent = Math.max(...waited.map((p) => widthOf(p.pool))) + 2;
   const lines = waited.flatMap((pool) => {
-    const told = [bindingLine(pool, look), ...bindingReasons(pool, chargeOf)].flatMap((text) =>
+    const reasons = [...bindingReasons(pool, chargeOf), ...headOfLineReason(pool)];
+    const told = [bindingLine(pool, look), ...reasons].flatMap((text) =>
       wrap(text, Math.max(20, look.columns - indent)),
     );
     return told.map((line, i) => `${padEnd(i === 0 ? pool.pool : "", indent)}${line}`);
@@ -244,7 +245,25 @@ function bindingLine(pool: PoolSummary, look: Look): string {
   }
   const alone = `${timeText(b.headMs)} of the ${timeText(pool.queuedMs)} in which anything waited`;
   const then = others.map((s) => `${CONSTRAINT_TEXT[s.constraint]} ${share(s.waitedMs)}`).join(", ");
-  return `${what}, ${alone}${then === "" ? "" : `; then ${then}`}`;
+  const jointly = jointText(b.shares);
+  return `${what}, ${alone}${then === "" ? "" : `; then ${then}`}${jointly}`;
+}
+
+/** Where easing one limit alone changes nothing, that is worth knowing. */
+function jointText(shares: readonly ConstraintShare[]): string {
+  const [main] = shares;
+  if (main === undefined || main.jointMs < 0.1 * main.waitedMs) return "";
+  const partners = shares.filter((s) => s !== main && s.jointMs > 0).map((s) => CONSTRAINT_TEXT[s.constraint]);
+  return `; ${shareText(main.jointMs / main.waitedMs)} of it together with ${partners.join(", ")}, so that easing one alone would not help`;
+}
+
+/** A wait of less is nobody's trouble. */
+const LONG_BEHIND_MS = 1000;
+
+function headOfLineReason({ binding }: PoolSummary): string[] {
+  const ms = binding?.headOfLine.longestMs ?? 0;
+  if (ms < LONG_BEHIND_MS) return [];
+  return [`a query that would have fitted stood behind one that did not for up to ${timeText(ms)}`];
 }
 
 const totalWaited = (pool: PoolSummary): number => pool.binding!.shares.reduce((sum, s) => sum + s.waitedMs, 0);
@@ -339,7 +358,15 @@ function poolExcess({ overAdmission: o, limits, peakRunning, peakMemoryBytes, pe
   const { staleAdmissions: n } = o;
   if (texts.length > 0 && n > 0)
     texts.push(`${n} ${plural(n, "admission")} that a view of everything would have refused`);
-  return texts;
+  return [...texts, ...staleText(o)];
+}
+
+/** The other side of it, where several decide: who waited for news, not for room. */
+function staleText({ phantomWaits: n, phantomMs, viewAgeMs }: PoolSummary["overAdmission"]): string[] {
+  if (viewAgeMs === null || viewAgeMs.p50 === null || viewAgeMs.p99 === null || n === 0) return [];
+  return [
+    `${n} ${plural(n, "time")} a head waited although there was room, ${timeText(phantomMs)} in all; what a coordinator knew of the others was ${timeText(viewAgeMs.p50)} old in the middle, ${timeText(viewAgeMs.p99)} at p99`,
+  ];
 }
 
 const HOSTS_TOLD = 3;

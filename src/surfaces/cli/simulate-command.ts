@@ -131,6 +131,7 @@ function inputOf(run: ScenarioRun): SimulationInput {
     workload,
     flags,
     pools: configs,
+    looksAtHosts: true,
     changedPools: (fault) => {
       if (fault.kind === "configChanges") run.changePools(fault);
       return configs;
