@@ -70,6 +70,10 @@ export function memoryOption(text: string): number | null {
   return spec?.kind === "bytes" ? spec.bytes : null;
 }
 
+/** S7, per query and host; -1: no limit, and so does a text that says nothing. 0: nothing may be spilled. */
+export const scratchLimitOf = (options: OptionTexts): number =>
+  options.SCRATCH_LIMIT === undefined ? -1 : (memoryOption(options.SCRATCH_LIMIT) ?? -1);
+
 const bytesOption = (options: OptionTexts, name: string): number => memoryOption(options[name] ?? "") ?? 0;
 
 function numberOption(options: OptionTexts, name: string, otherwise: number): number {

@@ -21,6 +21,13 @@ export function backendsOf(cluster: ClusterSpec): BackendDescriptor[] {
   ];
 }
 
+/** Bytes of scratch by backend, Infinity: no limit (S9). */
+export function scratchLimitsOf(cluster: ClusterSpec, backends: readonly BackendDescriptor[]): number[] {
+  const limits = cluster.executors.flatMap((spec) => repeat(spec.count, spec.scratch ?? Number.POSITIVE_INFINITY));
+  let executor = 0;
+  return backends.map((b) => (b.isExecutor ? limits[executor++]! : Number.POSITIVE_INFINITY));
+}
+
 /** Addresses of all coordinators in address order. */
 export const coordinatorsOf = (backends: readonly BackendDescriptor[]): string[] =>
   backends.filter((b) => b.isCoordinator).map((b) => b.address);

@@ -11,7 +11,7 @@
  * Must keep: every query ends exactly once, with its ending told to the workload; a query's hosts are given back only
  * when its instances there have ended, whatever became of them.
  */
-import { memoryOption } from "../config/request-shape.ts";
+import { scratchLimitOf } from "../config/request-shape.ts";
 import type { QueryClass, Use } from "../config/scenario.ts";
 import { hostNameOf } from "../config/scenario-cluster.ts";
 import { BackendRelease, type ReleaseTiming } from "../core/admission/backend-release.ts";
@@ -528,7 +528,7 @@ function queryOrder(
     pool,
     queryClass: submission.queryClass,
     bufferPoolLimit: submission.shape.options.bufferPoolLimit,
-    scratchLimit: scratchLimitOf(queryClass),
+    scratchLimit: scratchLimitOf(queryClass.options),
     spillable: uses.kind === "footprint" ? uses.spillable : queryClass.options.DISABLE_UNSAFE_SPILLS !== "true",
     operators: uses.kind === "operators" ? uses.operators : null,
     seed: submission.sequence,
@@ -537,9 +537,4 @@ function queryOrder(
     admittedAt,
     duration: submission.duration,
   };
-}
-
-/** S7: -1 is no limit, and so is a text that says nothing. */
-function scratchLimitOf({ options }: QueryClass): number {
-  return options.SCRATCH_LIMIT === undefined ? -1 : (memoryOption(options.SCRATCH_LIMIT) ?? -1);
 }

@@ -37,6 +37,12 @@ import {
   releaseTo,
   unusedOf,
 } from "../core/memory/reservation-trackers.ts";
+import {
+  readTruncated,
+  readVerifyFailed,
+  scratchAllocationFailed,
+  scratchLimitExceeded,
+} from "../core/memory/scratch-failures.ts";
 import { openClient, openInstance, queryOf, type ScratchAnswer, takeScratch } from "../core/memory/tracker-records.ts";
 import { type Bytes, type Instant, MiB } from "../core/units.ts";
 import { progressOfPeak, shareOfPeak } from "../workload/footprint.ts";
@@ -44,12 +50,6 @@ import { closeWithAll } from "./host-ledger.ts";
 import type { FragmentThread, Instance, SharedQuery, ThreadHost } from "./instance.ts";
 import { ledgerFull, openQueryOnHost } from "./instance-trackers.ts";
 import { CANCELLED_CODE, type FragmentError, type FragmentOrder, type QueryOrder } from "./protocol.ts";
-import {
-  readTruncated,
-  readVerifyFailed,
-  scratchAllocationFailed,
-  scratchLimitExceeded,
-} from "./scratch/scratch-failures.ts";
 import { hostDirectory, ScratchFile } from "./scratch-space.ts";
 
 /** Steps along the profile, the peak's own in addition. */

@@ -2,6 +2,7 @@
  * What a scenario's hosts have: memory for buffers, from what they give to queries (memory 2.4), and scratch space.
  */
 import type { Scenario } from "../config/scenario.ts";
+import { scratchLimitsOf } from "../config/scenario-cluster.ts";
 import type { BackendDescriptor } from "../core/cluster/backend.ts";
 import { type Bytes, KiB } from "../core/units.ts";
 import type { HostSpec } from "./fleet.ts";
@@ -12,12 +13,8 @@ const MIN_BUFFER_SIZE = 8 * KiB;
 
 /** In the order of `backends`, which are the scenario's. */
 export function hostSpecs({ cluster }: Scenario, backends: readonly BackendDescriptor[]): HostSpec[] {
-  const scratch = cluster.executors.flatMap((spec) => Array.from({ length: spec.count }, () => spec.scratch));
-  let executor = 0;
-  return backends.map((backend) => {
-    const limit = backend.isExecutor ? (scratch[executor++] ?? null) : null;
-    return { backend, scratchLimit: limit ?? Number.POSITIVE_INFINITY, memory: memoryOf(backend) };
-  });
+  const scratch = scratchLimitsOf(cluster, backends);
+  return backends.map((backend, i) => ({ backend, scratchLimit: scratch[i]!, memory: memoryOf(backend) }));
 }
 
 /**

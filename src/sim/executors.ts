@@ -8,22 +8,26 @@
  *
  * Must keep: what is reserved on a host for a query is given back exactly once (`holding`).
  */
+import { scratchLimitOf } from "../config/request-shape.ts";
 import type { ModelSpec, QueryClass } from "../config/scenario.ts";
 import { reservationLimitFor } from "../core/memory/reservation-limit.ts";
 import type { Xoshiro128 } from "../core/random.ts";
 import { footprintMinimum } from "../workload/footprint-minimum.ts";
 import type { Submission } from "../workload/workload.ts";
 import { type EventQueue, type Micros, NO_EVENT, toMicros } from "./event-queue.ts";
+import { failureText } from "./failure-text.ts";
 import { HostBuffers } from "./host-buffers.ts";
+import { HostScratch } from "./host-scratch.ts";
 import type { RequestQueueTopic } from "./request-queue-topic.ts";
 import type { SimQuery } from "./sim-query.ts";
-import { type HostWork, hostWork, hostWorkWithRefusals, skewOf, throwRefusals } from "./work.ts";
+import { type HostWork, hostWork, hostWorkWithRefusals, hostWorkWithScratch, skewOf, throwRefusals } from "./work.ts";
 
 /** From the start of the work: at `work`, it is done at these schedule positions. */
 export interface WorkPoint {
   readonly work: Micros;
   readonly positions: readonly number[];
-  readonly fails: boolean;
+  /** Not null: the query fails there. */
+  readonly error: string | null;
 }
 
 /**
@@ -48,6 +52,8 @@ export interface ExecutorsOptions {
   readonly addresses: readonly string[];
   /** By host number: what queries may take of it. */
   readonly processLimits: readonly number[];
+  /** Bytes of scratch by host number, Infinity: no limit. */
+  readonly scratchLimits: readonly number[];
   readonly events: EventQueue;
   /** Kind of the event that calls `workDone`; operand a is the query's slot. */
   readonly eventKind: number;
@@ -55,6 +61,9 @@ export interface ExecutorsOptions {
   readonly dice: Xoshiro128;
   readonly measured: MeasuredWorkOf | null;
 }
+
+/** What a query fails with whose end was measured. */
+const MEASURED_FAILURE = "Memory limit exceeded";
 
 export class Executors {
   readonly #classes: readonly QueryClass[];
@@ -64,6 +73,11 @@ export class Executors {
   readonly #topic: RequestQueueTopic;
   readonly #processLimits: readonly number[];
   readonly #leastProcessLimit: number;
+  readonly #addresses: readonly string[];
+  /** SCRATCH_LIMIT by class. */
+  readonly #scratchLimits: readonly number[];
+  /** Null: no host's scratch has a limit. */
+  readonly #scratch: HostScratch | null;
   readonly #skews: readonly (Float64Array | null)[];
   readonly #cores: number | null;
   /** Running instances by host; kept only when cores count. */
@@ -86,6 +100,9 @@ export class Executors {
     this.#topic = options.topic;
     this.#processLimits = options.processLimits;
     this.#leastProcessLimit = Math.min(...options.processLimits);
+    this.#addresses = options.addresses;
+    this.#scratchLimits = options.classes.map((c) => scratchLimitOf(c.options));
+    this.#scratch = options.scratchLimits.some(Number.isFinite) ? new HostScratch(options.scratchLimits) : null;
     this.#skews = options.classes.map((c) => skewOf(c, options.addresses));
     this.#cores = options.model.cores;
     this.#load = new Float64Array(options.addresses.length);
@@ -117,6 +134,11 @@ export class Executors {
   /** Reserved by footprints on a host, where that is kept; for checks. */
   buffersOn(host: number): number {
     return this.#buffers === null ? 0 : this.#buffers.inUseOn(host);
+  }
+
+  /** Scratch in use on a host, where that is kept; for checks. */
+  scratchOn(host: number): number {
+    return this.#scratch === null ? 0 : this.#scratch.inUseOn(host);
   }
 
   /** From now on each growth of a reservation is refused with this chance; host -1 and class null: everywhere. */
@@ -242,7 +264,7 @@ export class Executors {
     const spills = new Float64Array(placement.hosts.length);
     const grants = new Float64Array(placement.hosts.length);
     let last = q.work;
-    let failsAt = Number.POSITIVE_INFINITY;
+    let failure: Failure | null = null;
     q.peak = 0;
     for (let i = 0; i < spills.length; i++) {
       if (placement.hasFootprint[i] === 0) continue;
@@ -254,18 +276,35 @@ export class Executors {
       const minimum = footprintMinimum(queryClass.uses, minimums[i]!, peak, own, working[i]!);
       const room = this.#roomOn(host, own, minimum, now);
       const undisturbed = hostWork(queryClass, this.#model, q.work, peak, room);
-      const work = this.#refused(q, i, minimum, undisturbed);
+      const work = this.#onScratch(q, host, peak, this.#refused(q, i, minimum, undisturbed));
       spills[i] = work.spilled;
       grants[i] = this.#buffers === null ? work.peak : Math.min(work.peak, this.#buffers.freeOn(host));
       q.peak = Math.max(q.peak, work.peak);
       last = Math.max(last, work.takes);
-      if (work.fails) failsAt = Math.min(failsAt, work.takes);
+      if (work.wants !== null && (failure === null || work.takes < failure.at))
+        failure = { at: work.takes, error: this.#failureText(q, host, work) };
       if (i !== placement.coordinatorAt) addTo(takes, work.takes, i);
     }
     q.spills = spills;
     q.grants = grants;
     q.work = last;
-    q.points = pointsOf(takes, placement.coordinatorAt, last, failsAt);
+    q.points = pointsOf(takes, placement.coordinatorAt, last, failure);
+  }
+
+  /** S7, S9: what it may write there. */
+  #onScratch(q: SimQuery, host: number, peak: number, work: HostWork): HostWork {
+    if (work.spilled === 0) return work;
+    const limit = this.#scratchLimits[q.queryClass]!;
+    const free = this.#scratch === null ? Number.POSITIVE_INFINITY : this.#scratch.freeOn(host);
+    return hostWorkWithScratch(work, this.#classes[q.queryClass]!, this.#model, q.work, peak, limit, free);
+  }
+
+  #failureText(q: SimQuery, host: number, { wants, spilled }: HostWork): string {
+    return failureText(wants!, this.#addresses[host]!, {
+      limit: this.#scratchLimits[q.queryClass]!,
+      ofQuery: spilled,
+      onHost: this.scratchOn(host) + spilled,
+    });
   }
 
   /** The debug action's dice (fault `refusals`). */
@@ -293,6 +332,8 @@ export class Executors {
     if (this.#isTracking)
       this.#topic.changeAll(placement, q.pool, sign * q.reservedOnExecutor, sign * q.reservedOnCoordinator, now);
     if (this.#buffers !== null) this.#takeBuffers(q, sign, now);
+    if (this.#scratch !== null && q.spills !== null)
+      for (let i = 0; i < q.spills.length; i++) this.#scratch.take(placement.hosts[i]!, sign * q.spills[i]!);
     if (this.#cores === null) return;
     placement.hosts.forEach((host, i) => {
       this.#load[host] = this.#load[host]! + sign * placement.instances[i]!;
@@ -323,6 +364,7 @@ export class Executors {
     if (this.#isTracking) this.#topic.change(host, q.pool, -bytes, now);
     if (this.#buffers !== null && placement.hasFootprint[position] === 1)
       this.#buffers.take(host, -grantOn(q, position));
+    if (this.#scratch !== null && q.spills !== null) this.#scratch.take(host, -q.spills[position]!);
     if (this.#cores !== null) this.#load[host] = this.#load[host]! - placement.instances[position]!;
   }
 
@@ -377,7 +419,7 @@ function planMeasured(q: SimQuery, { hold, takes, fails }: MeasuredWork): void {
   takes.forEach((t, i) => {
     if (i !== coordinatorAt && i < q.placement.hosts.length && !Number.isNaN(t)) addTo(groups, t, i);
   });
-  q.points = pointsOf(groups, coordinatorAt, hold, fails ? hold : Number.POSITIVE_INFINITY);
+  q.points = pointsOf(groups, coordinatorAt, hold, fails ? { at: hold, error: MEASURED_FAILURE } : null);
 }
 
 function addTo(groups: Map<Micros, number[]>, key: Micros, value: number): void {
@@ -386,17 +428,24 @@ function addTo(groups: Map<Micros, number[]>, key: Micros, value: number): void 
   else group.push(value);
 }
 
+/** The first of a query's hosts that fails. */
+interface Failure {
+  readonly at: Micros;
+  readonly error: string;
+}
+
 function pointsOf(
   takes: ReadonlyMap<Micros, readonly number[]>,
   coordinatorAt: number,
   last: Micros,
-  failsAt: Micros,
+  failure: Failure | null,
 ): WorkPoint[] {
-  const points = [...takes]
-    .filter(([work]) => work < failsAt && work < last)
-    .map(([work, positions]) => ({ work, positions, fails: false }));
+  const until = failure === null ? last : Math.min(last, failure.at);
+  const points: WorkPoint[] = [...takes]
+    .filter(([work]) => work < until)
+    .map(([work, positions]) => ({ work, positions, error: null }));
   points.sort((a, b) => a.work - b.work);
-  if (failsAt !== Number.POSITIVE_INFINITY) return [...points, { work: failsAt, positions: [], fails: true }];
+  if (failure !== null) return [...points, { work: failure.at, positions: [], error: failure.error }];
   const together = [...(takes.get(last) ?? []), coordinatorAt].sort((a, b) => a - b);
-  return [...points, { work: last, positions: together, fails: false }];
+  return [...points, { work: last, positions: together, error: null }];
 }

@@ -8,7 +8,7 @@
 import { controllerFlagsOf } from "../config/controller-flags.ts";
 import type { ImpalaFlags } from "../config/impala-flags.ts";
 import type { FaultKind, Scenario } from "../config/scenario.ts";
-import { backendsOf } from "../config/scenario-cluster.ts";
+import { backendsOf, scratchLimitsOf } from "../config/scenario-cluster.ts";
 import { BackendRelease, type ReleaseTiming } from "../core/admission/backend-release.ts";
 import { AdmissionController } from "../core/admission/controller.ts";
 import { type ControllerOptions, controllerOptions } from "../core/admission/controller-options.ts";
@@ -58,8 +58,6 @@ const CALM_FAULTS: ReadonlySet<FaultKind> = new Set([
   "configChanges",
   "statisticsDropped",
 ]);
-
-const MEMORY_LIMIT_EXCEEDED = "Memory limit exceeded";
 
 export interface SimulationParts extends SimulationInput {
   readonly flags: ImpalaFlags;
@@ -157,6 +155,7 @@ export class Simulation {
       model: scenario.model,
       addresses,
       processLimits: this.backends.map((b) => b.admitMemLimit),
+      scratchLimits: scratchLimitsOf(scenario.cluster, this.backends),
       events: this.events,
       eventKind: WORK,
       topic: this.topic,
@@ -569,8 +568,8 @@ export class Simulation {
       this.#finish(q, "finished", now);
       return;
     }
-    if (point.fails) {
-      this.fail(q, MEMORY_LIMIT_EXCEEDED, now);
+    if (point.error !== null) {
+      this.fail(q, point.error, now);
       return;
     }
     this.#releaseInBatches(q, point.positions, now);

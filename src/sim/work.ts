@@ -3,8 +3,9 @@
  *
  * A footprint whose peak fits under what its limits leave for reservations (R8) takes its drawn duration. One
  * that does not writes the rest to scratch and takes longer by those bytes over the host's scratch bandwidth;
- * one that cannot spill, or may hold nothing that it could spill, fails when its profile crosses the limit.
- * What other queries leave of a host is `HostBuffers`' business.
+ * one that cannot spill, or may hold nothing that it could spill, fails when its profile crosses the limit, and one
+ * that may not write so much when it has written what it may.
+ * What other queries leave of a host is `HostBuffers`' and `HostScratch`'s business.
  */
 import type { FootprintProfile, ModelSpec, QueryClass } from "../config/scenario.ts";
 import { hostNameOf } from "../config/scenario-cluster.ts";
@@ -20,9 +21,12 @@ export interface HostWork {
   readonly takes: Micros;
   readonly peak: number;
   readonly spilled: number;
-  /** It fails then, for want of memory. */
-  readonly fails: boolean;
+  /** It fails then, for want of that. */
+  readonly wants: Want | null;
 }
+
+/** Memory; scratch that its own limit of 0, its own limit, or the host's scratch does not give it. */
+export type Want = "memory" | "scratchOff" | "scratchLimit" | "scratchSpace";
 
 /** Pieces in which a footprint grows from its minimum to its peak, each one growth of a reservation. */
 const PIECES = 64;
@@ -40,15 +44,15 @@ export function hostWorkWithRefusals(
 ): HostWork {
   const { uses } = queryClass;
   const growth = work.peak - minimum;
-  if (refused.count === 0 || work.fails || uses.kind !== "footprint" || growth <= 0) return work;
+  if (refused.count === 0 || work.wants !== null || uses.kind !== "footprint" || growth <= 0) return work;
   if (!uses.spillable || minimum === 0) {
     const peak = Math.round(minimum + (growth * refused.firstAt) / PIECES);
     const takes = Math.floor(work.takes * whenReached(uses.profile, peak / work.peak));
-    return { takes, peak, spilled: 0, fails: true };
+    return { takes, peak, spilled: 0, wants: "memory" };
   }
   const spilled = Math.round((refused.count * growth) / PIECES);
-  const extra = Math.round((spilled / model.scratchBandwidth) * MICROS_PER_SECOND);
-  return { takes: work.takes + extra, peak: work.peak - spilled, spilled: work.spilled + spilled, fails: false };
+  const takes = work.takes + writing(spilled, model);
+  return { takes, peak: work.peak - spilled, spilled: work.spilled + spilled, wants: null };
 }
 
 /** How many growths on the way to the peak are refused, and which piece is the first. */
@@ -74,14 +78,37 @@ export function hostWork(
   room: number,
 ): HostWork {
   const { uses } = queryClass;
-  if (room < 0 || peak <= room || uses.kind !== "footprint") return { takes: duration, peak, spilled: 0, fails: false };
+  if (room < 0 || peak <= room || uses.kind !== "footprint") return { takes: duration, peak, spilled: 0, wants: null };
   if (!uses.spillable || room === 0) {
     const takes = Math.floor(duration * whenReached(uses.profile, room / peak));
-    return { takes, peak: room, spilled: 0, fails: true };
+    return { takes, peak: room, spilled: 0, wants: "memory" };
   }
   const spilled = peak - room;
-  const extra = Math.round((spilled / model.scratchBandwidth) * MICROS_PER_SECOND);
-  return { takes: duration + extra, peak: room, spilled, fails: false };
+  return { takes: duration + writing(spilled, model), peak: room, spilled, wants: null };
+}
+
+const writing = (bytes: number, model: ModelSpec): Micros =>
+  Math.round((bytes / model.scratchBandwidth) * MICROS_PER_SECOND);
+
+/**
+ * The same where it may not write so much: `limit` is SCRATCH_LIMIT (S7, -1: none), `free` what the host's scratch has
+ * left (S9). `duration` and `peak` are those of `hostWork`.
+ */
+export function hostWorkWithScratch(
+  work: HostWork,
+  { uses }: QueryClass,
+  model: ModelSpec,
+  duration: Micros,
+  peak: number,
+  limit: number,
+  free: number,
+): HostWork {
+  const most = limit < 0 ? free : Math.min(limit, free);
+  if (work.wants !== null || work.spilled <= most || uses.kind !== "footprint") return work;
+  const share = (peak - work.spilled + most) / peak;
+  const takes = Math.floor(duration * whenReached(uses.profile, share)) + writing(most, model);
+  const wants = limit === 0 ? "scratchOff" : most === limit ? "scratchLimit" : "scratchSpace";
+  return { takes, peak: work.peak, spilled: most, wants };
 }
 
 /** Share of the duration at which the profile first goes over this share of the peak, to a thousandth. */

@@ -8,11 +8,11 @@ import { NO_LOCK } from "../../src/core/memory/buffer-allocator.ts";
 import { takeMinimum } from "../../src/core/memory/initial-reservations.ts";
 import { createLocalLedger, F_RESERVATION, get, type LedgerView, ROOT } from "../../src/core/memory/ledger-layout.ts";
 import { increaseReservation } from "../../src/core/memory/reservation-trackers.ts";
+import { SCRATCH_ALLOCATION_FAILED } from "../../src/core/memory/scratch-failures.ts";
 import { closeTracker, openQuery, openUnclaimed, queryIdParts } from "../../src/core/memory/tracker-records.ts";
 import { bytes, MiB } from "../../src/core/units.ts";
 import { FileGroup, type ScratchFiles } from "../../src/runtime/scratch/file-group.ts";
 import { ScratchBooks, scratchBookWords } from "../../src/runtime/scratch/scratch-directories.ts";
-import { SCRATCH_ALLOCATION_FAILED } from "../../src/runtime/scratch/scratch-failures.ts";
 
 export interface HostExecutionSpec {
   readonly address: string;

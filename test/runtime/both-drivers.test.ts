@@ -18,6 +18,21 @@ const endsOf = (events: readonly RunEvent[]): Record<string, string> =>
       .sort(([a], [b]) => a.localeCompare(b)),
   );
 
+/** First lines of what failed queries say, without what differs by machine: directories, and figures of the moment. */
+const errorsOf = (events: readonly RunEvent[]): Record<string, string> =>
+  Object.fromEntries(
+    events.flatMap((e) => {
+      if (e.kind !== "released" || e.error === null) return [];
+      const [first] = e.error.split("\n");
+      const said = first!
+        .replace(/--scratch_dirs=[^)]*/, "--scratch_dirs=")
+        .replace(/at capacity: .*/, "at capacity: ")
+        .replace(/\d+\.\d\d [KMG]?B/g, "so much")
+        .replace(/exec-\d:/, "exec-N:");
+      return [[e.query, said] as const];
+    }),
+  );
+
 const burst = (count: number) => [{ at: "0s", query: "q", count }];
 const refusals = (chance: number) => ({
   faults: [{ at: "0s", fault: "refusals", chance }],
@@ -25,6 +40,11 @@ const refusals = (chance: number) => ({
   arrivals: [{ at: "100s", query: "q", count: 3 }],
 });
 const both = (spillable: boolean, query: object = {}) => ({ query: { uses: { peak: "512mb", spillable }, ...query } });
+
+const spilling = (options: Record<string, string>, scratch?: string): Small => ({
+  query: { uses: { peak: "2gb" }, options: { MEM_LIMIT: "1gb", ...options } },
+  cluster: { executors: [{ count: 3, memory: "10gb", slots: 64, ...(scratch && { scratch }) }] },
+});
 
 const CASES: readonly { name: string; small: Small; ends: string }[] = [
   {
@@ -72,11 +92,58 @@ const CASES: readonly { name: string; small: Small; ends: string }[] = [
   },
 ];
 
+/** 2 GB under a limit that leaves about 0.8: some 1.2 GB have to be written on each host. */
+const SCRATCH_CASES: readonly { name: string; small: Small; ends: string; error: string | null }[] = [
+  {
+    name: "O2 SCRATCH_LIMIT=0",
+    small: spilling({ SCRATCH_LIMIT: "0" }),
+    ends: "failed",
+    error: "Memory limit exceeded: Could not free memory by spilling to disk: scratch_limit is 0",
+  },
+  { name: "SCRATCH_LIMIT=-1", small: spilling({ SCRATCH_LIMIT: "-1" }), ends: "finished", error: null },
+  {
+    name: "S7 a SCRATCH_LIMIT below what has to be written",
+    small: spilling({ SCRATCH_LIMIT: "1000mb" }),
+    ends: "failed",
+    error:
+      "Scratch space limit of 1048576000 bytes exceeded for query while spilling data to disk on backend exec-N:27000.",
+  },
+  { name: "S7 a SCRATCH_LIMIT above it", small: spilling({ SCRATCH_LIMIT: "1500mb" }), ends: "finished", error: null },
+  {
+    name: "S7 a SCRATCH_LIMIT of 0 where nothing has to be written",
+    small: { query: { uses: { peak: "500mb" }, options: { SCRATCH_LIMIT: "0" } } },
+    ends: "finished",
+    error: null,
+  },
+  {
+    name: "S9 a host's scratch below it",
+    small: spilling({}, "1000mb"),
+    ends: "failed",
+    error:
+      "Could not create files in any configured scratch directories (--scratch_dirs=) on backend 'exec-N:27000'. so much of scratch is currently in use by this Impala Daemon (so much by this query). See logs for previous errors that may have prevented creating or writing scratch files. The following directories were at capacity: ",
+  },
+  { name: "S9 a host's scratch above it", small: spilling({}, "1500mb"), ends: "finished", error: null },
+];
+
+describe("S7, S9, O2 both drivers end a query that may not spill so much the same way", () => {
+  test.each(SCRATCH_CASES)("$name: $ends", async ({ small: said, ends, error }) => {
+    const scenario = small(said);
+    const live = await runOf(scenario);
+    const virtual = simulated(scenario);
+    expect(endsOf(live.events)).toEqual(endsOf(virtual));
+    expect(Object.values(endsOf(live.events))).toEqual([ends]);
+    expect(errorsOf(live.events)).toEqual(errorsOf(virtual));
+    expect(Object.values(errorsOf(virtual))).toEqual(error === null ? [] : [error]);
+    expectClean(live.report);
+  });
+});
+
 describe("R15, I19 both drivers end a query the same way", () => {
   test.each(CASES)("$name: $ends", async ({ small: said, ends }) => {
     const scenario = small(said);
     const live = await runOf(scenario);
     expect(endsOf(live.events)).toEqual(endsOf(simulated(scenario)));
+    expect(errorsOf(live.events)).toEqual(errorsOf(simulated(scenario)));
     expect(new Set(Object.values(endsOf(live.events)))).toEqual(new Set([ends]));
     expectClean(live.report);
   });

@@ -13,8 +13,8 @@ import { join } from "node:path";
 import { invariant } from "../../core/assert.ts";
 import { pow2AtLeast } from "../../core/memory/buffer-allocator.ts";
 import type { DiskRange, Failure } from "../../core/memory/page-store.ts";
+import { readTruncated, scratchAllocationFailed, scratchLimitExceeded } from "../../core/memory/scratch-failures.ts";
 import type { ScratchBooks } from "./scratch-directories.ts";
-import { readTruncated, scratchAllocationFailed, scratchLimitExceeded } from "./scratch-failures.ts";
 
 /** What is needed of the file system; tests pass one that fails on purpose. */
 export interface ScratchFiles {

@@ -13,8 +13,8 @@
 import * as zlib from "node:zlib";
 import { fail } from "../../core/assert.ts";
 import type { DiskRange, Failure, PageStore, Written } from "../../core/memory/page-store.ts";
+import { readVerifyFailed } from "../../core/memory/scratch-failures.ts";
 import type { FileGroup } from "./file-group.ts";
-import { readVerifyFailed } from "./scratch-failures.ts";
 
 /**
  * `--disk_spill_compression_codec`. Measured on pages of sorted rows, one core, MB/s in and out, what is left of the size:

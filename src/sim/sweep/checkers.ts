@@ -159,6 +159,7 @@ class EndsCheck {
     for (const seat of sim.seats) if (seat.isAlive) checkIdle(seat, abandoned);
     sim.backends.forEach((b, host) => {
       if (sim.executors.buffersOn(host) !== 0) fail(`ends: buffers are still reserved on ${b.address}`);
+      if (sim.executors.scratchOn(host) !== 0) fail(`ends: scratch is still in use on ${b.address}`);
     });
     for (let pool = 0; pool < sim.poolNames.size; pool++)
       sim.backends.forEach((b, host) => {

@@ -1,8 +1,9 @@
 /**
  * The product's texts when spilling fails (memory 5.2, 5.3, 8).
  */
-import type { Failure } from "../../core/memory/page-store.ts";
-import { prettyBytes } from "../../core/pretty.ts";
+
+import { prettyBytes } from "../pretty.ts";
+import type { Failure } from "./page-store.ts";
 
 export const SCRATCH_LIMIT_EXCEEDED = 90;
 export const SCRATCH_ALLOCATION_FAILED = 101;
