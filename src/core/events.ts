@@ -99,10 +99,13 @@ export type RunEvent =
     }
   | {
       readonly kind: "fragmentStarted";
+      /** When its coordinator heard. */
       readonly at: Instant;
       readonly query: string;
       readonly host: string;
       readonly instance: number;
+      /** When its minimum was claimed, by its host's clock; left out: the coordinator heard at once. */
+      readonly hostAt?: Instant;
     }
   /** The instance holds this much reservation and uses this much of it, from now on. */
   | {
@@ -125,10 +128,13 @@ export type RunEvent =
     }
   | {
       readonly kind: "fragmentFinished";
+      /** When its coordinator heard. */
       readonly at: Instant;
       readonly query: string;
       readonly host: string;
       readonly instance: number;
+      /** When it had given everything back, by its host's clock; left out: the coordinator heard at once. */
+      readonly hostAt?: Instant;
       readonly peak: Bytes;
       readonly spilled: Bytes;
       /** null when it finished well; else the product's text (memory 8). */

@@ -255,7 +255,7 @@ export class Coordinator implements TopicReader {
     switch (p.kind) {
       case "started":
         this.#around.noteStart(q, p.at);
-        this.#emit({ kind: "fragmentStarted", ...at });
+        this.#emit({ kind: "fragmentStarted", ...at, hostAt: p.at });
         break;
       case "reserved":
         this.#emit({ kind: "reserved", ...at, reservation: p.reservation, used: p.used });
@@ -281,7 +281,7 @@ export class Coordinator implements TopicReader {
     q.openAt[position]!--;
     q.peak = Math.max(q.peak, p.peakOnHost);
     const { peak, spilled } = p;
-    this.#emit({ kind: "fragmentFinished", ...at, peak, spilled, error: p.error?.text ?? null });
+    this.#emit({ kind: "fragmentFinished", ...at, hostAt: p.at, peak, spilled, error: p.error?.text ?? null });
     if (p.error !== null && p.error.code !== CANCELLED_CODE) this.#instanceFailed(q, p.error.code, p.error.text, at);
     if (q.open.size === 0) this.#allEnded(q, at.at);
     else if (q.openAt[position] === 0) this.#hostDone(q, position, at.at);

@@ -471,12 +471,13 @@ export class Fleet {
 
   #endLost(tasks: readonly number[]): void {
     const batch: Progress[] = [];
+    const at = this.#options.clock.now();
     for (const task of tasks) {
       const open = this.#open.get(task);
       if (open === undefined) continue;
       const { address } = this.#hosts[open.host]!.shared;
       const error: FragmentError = { code: HOST_LOST_CODE, text: unreachableText(address) };
-      batch.push({ kind: "finished", task, ...LOST_FRAGMENT, error });
+      batch.push({ kind: "finished", task, at, ...LOST_FRAGMENT, error });
     }
     if (batch.length > 0) this.#told(batch);
   }

@@ -374,8 +374,9 @@ export class FragmentRun implements Instance {
     if (this.#shared?.toEnd === 0) shared.delete(this.query.id);
     this.#client = NONE;
     const { task } = this.order;
+    const at = this.#thread.now();
     const spilled = this.#spilled as Bytes;
-    this.#thread.tell({ kind: "finished", task, ...peaks, spilled, output: null, error });
+    this.#thread.tell({ kind: "finished", task, at, ...peaks, spilled, output: null, error });
     this.#thread.ended(task);
   }
 }

@@ -233,7 +233,8 @@ export class OperatorFragment implements Instance {
     if (this.#place !== NONE) this.#own.places.give(this.#place);
     const { task } = this.order;
     const spilled = (this.#group?.counters.scratchBytesWritten ?? 0) as Bytes;
-    this.#thread.tell({ kind: "finished", task, peak, peakOnHost: peak, spilled, output: this.#output, error });
+    const at = this.#thread.now();
+    this.#thread.tell({ kind: "finished", task, at, peak, peakOnHost: peak, spilled, output: this.#output, error });
     this.#thread.ended(task);
   }
 }

@@ -123,6 +123,8 @@ export type Progress =
   | { readonly kind: "broken"; readonly task: number; readonly text: string };
 
 export interface FragmentEnd {
+  /** When it had given everything back, by its host's clock. */
+  readonly at: Instant;
   /** Of the instance; where it is the only one, the query's on the host. */
   readonly peak: Bytes;
   /** The query's on the host, so far. */

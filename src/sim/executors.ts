@@ -28,7 +28,13 @@ export interface WorkPoint {
   readonly positions: readonly number[];
   /** Not null: the query fails there. */
   readonly error: string | null;
+  /** Where hosts begin and cease to hold memory for it, if not with the query and with `positions`. */
+  readonly opens: readonly number[];
+  readonly closes: readonly number[];
 }
+
+const NOWHERE: readonly number[] = [];
+const WITH_THE_QUERY = { opens: NOWHERE, closes: NOWHERE };
 
 /**
  * What a query took in a run that was measured, in place of the nominal model (insight 7.2). Microseconds from when
@@ -41,6 +47,11 @@ export interface MeasuredWork {
   readonly takes: Float64Array;
   /** It fails at the end of `hold`. */
   readonly fails: boolean;
+  /**
+   * By schedule position, when its host began and ceased to hold memory for it: what the statestore is told can be
+   * ahead of and behind what the coordinator knows. Null: with the query, and when it was done there.
+   */
+  readonly books: { readonly opened: Float64Array; readonly closed: Float64Array } | null;
 }
 
 /** Null: nothing was measured, the nominal model counts. */
@@ -116,14 +127,14 @@ export class Executors {
     this.#isTracking = true;
     for (const q of running)
       q.placement.hosts.forEach((host, i) => {
-        const bytes = i === q.placement.coordinatorAt ? q.reservedOnCoordinator : q.reservedOnExecutor;
-        if (this.#holds(q, i)) this.#topic.change(host, q.pool, bytes, now);
+        if (this.#holds(q, i)) this.#topic.change(host, q.pool, this.#reservedAt(q, i), now);
       });
   }
 
   /** From now on admission may let in more than a host has (see `HostBuffers`). */
   hostsMayRefuse(running: Iterable<SimQuery>): void {
-    if (this.#buffers !== null) return;
+    // What a measured query could not have was in what it did.
+    if (this.#buffers !== null || this.#measured !== null) return;
     this.#buffers = new HostBuffers(this.#processLimits);
     for (const q of running)
       q.placement.hosts.forEach((host, i) => {
@@ -168,6 +179,8 @@ export class Executors {
     const point = q.points[q.nextPoint++]!;
     q.progress = point.work;
     q.progressAt = now;
+    for (const position of point.opens) this.#open(q, position, now);
+    for (const position of point.closes) this.#giveBack(q, position, now);
     for (const position of point.positions) this.#giveBack(q, position, now);
     const isLast = q.nextPoint === q.points.length;
     if (isLast) this.#sharing.delete(q);
@@ -321,9 +334,10 @@ export class Executors {
   // What it holds
 
   #holdAll(q: SimQuery, now: Micros): void {
-    q.holding = null;
     q.isHoldingAll = true;
-    this.#changeAll(q, 1, now);
+    const opensLater = q.points !== null && q.points[0]!.opens.length > 0;
+    q.holding = opensLater ? new Uint8Array(q.placement.hosts.length) : null;
+    if (!opensLater) this.#changeAll(q, 1, now);
   }
 
   #changeAll(q: SimQuery, sign: 1 | -1, now: Micros): void {
@@ -354,14 +368,27 @@ export class Executors {
     return q.holding === null ? q.isHoldingAll && q.placement.hasWork[position] === 1 : q.holding[position] === 1;
   }
 
+  /** Of a measured query: its host holds memory for it from now on. */
+  #open(q: SimQuery, position: number, now: Micros): void {
+    const { placement } = q;
+    if (placement.hasWork[position] === 0) return;
+    q.holding![position] = 1;
+    const host = placement.hosts[position]!;
+    if (this.#isTracking) this.#topic.change(host, q.pool, this.#reservedAt(q, position), now);
+    if (this.#cores !== null) this.#load[host] = this.#load[host]! + placement.instances[position]!;
+  }
+
+  #reservedAt(q: SimQuery, position: number): number {
+    return position === q.placement.coordinatorAt ? q.reservedOnCoordinator : q.reservedOnExecutor;
+  }
+
   #giveBack(q: SimQuery, position: number, now: Micros): void {
     if (!this.#holds(q, position)) return;
     const { placement } = q;
     q.holding ??= placement.hasWork.slice();
     q.holding[position] = 0;
     const host = placement.hosts[position]!;
-    const bytes = position === placement.coordinatorAt ? q.reservedOnCoordinator : q.reservedOnExecutor;
-    if (this.#isTracking) this.#topic.change(host, q.pool, -bytes, now);
+    if (this.#isTracking) this.#topic.change(host, q.pool, -this.#reservedAt(q, position), now);
     if (this.#buffers !== null && placement.hasFootprint[position] === 1)
       this.#buffers.take(host, -grantOn(q, position));
     if (this.#scratch !== null && q.spills !== null) this.#scratch.take(host, -q.spills[position]!);
@@ -411,15 +438,37 @@ const grantOn = (q: SimQuery, position: number): number =>
   q.grants === null ? q.submission.peak : q.grants[position]!;
 
 /** All hosts done together is one event, as in the nominal model. */
-function planMeasured(q: SimQuery, { hold, takes, fails }: MeasuredWork): void {
+function planMeasured(q: SimQuery, { hold, takes, fails, books }: MeasuredWork): void {
   const { coordinatorAt } = q.placement;
   q.work = hold;
-  if (!fails && takes.every((t, i) => i === coordinatorAt || t === hold)) return;
+  if (!fails && books === null && takes.every((t, i) => i === coordinatorAt || t === hold)) return;
   const groups = new Map<Micros, number[]>();
   takes.forEach((t, i) => {
     if (i !== coordinatorAt && i < q.placement.hosts.length && !Number.isNaN(t)) addTo(groups, t, i);
   });
-  q.points = pointsOf(groups, coordinatorAt, hold, fails ? { at: hold, error: MEASURED_FAILURE } : null);
+  const points = pointsOf(groups, coordinatorAt, hold, fails ? { at: hold, error: MEASURED_FAILURE } : null);
+  q.points = books === null ? points : withBooks(points, books, q.placement.hosts.length);
+}
+
+/** Points of their own for what hosts hold, among those at which something is done. */
+function withBooks(
+  points: readonly WorkPoint[],
+  { opened, closed }: NonNullable<MeasuredWork["books"]>,
+  hosts: number,
+): WorkPoint[] {
+  const opens = new Map<Micros, number[]>();
+  const closes = new Map<Micros, number[]>();
+  for (let i = 0; i < hosts; i++) {
+    addTo(opens, opened[i] ?? 0, i);
+    addTo(closes, closed[i] ?? points.at(-1)!.work, i);
+  }
+  const done = new Map(points.map((p) => [p.work, p]));
+  const works = [...new Set([...opens.keys(), ...closes.keys(), ...done.keys()])].sort((a, b) => a - b);
+  return works.map((work) => ({
+    ...(done.get(work) ?? { work, positions: NOWHERE, error: null }),
+    opens: opens.get(work) ?? NOWHERE,
+    closes: closes.get(work) ?? NOWHERE,
+  }));
 }
 
 function addTo(groups: Map<Micros, number[]>, key: Micros, value: number): void {
@@ -443,9 +492,10 @@ function pointsOf(
   const until = failure === null ? last : Math.min(last, failure.at);
   const points: WorkPoint[] = [...takes]
     .filter(([work]) => work < until)
-    .map(([work, positions]) => ({ work, positions, error: null }));
+    .map(([work, positions]) => ({ work, positions, error: null, ...WITH_THE_QUERY }));
   points.sort((a, b) => a.work - b.work);
-  if (failure !== null) return [...points, { work: failure.at, positions: [], error: failure.error }];
+  if (failure !== null)
+    return [...points, { work: failure.at, positions: NOWHERE, error: failure.error, ...WITH_THE_QUERY }];
   const together = [...(takes.get(last) ?? []), coordinatorAt].sort((a, b) => a - b);
-  return [...points, { work: last, positions: together, error: null }];
+  return [...points, { work: last, positions: together, error: null, ...WITH_THE_QUERY }];
 }

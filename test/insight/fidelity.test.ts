@@ -227,6 +227,37 @@ describe("insight 7.5 delays that were recorded, put in", () => {
     expect(told(0).queries.some((q) => Math.round(q.decidedAt * 1000) % 100_000 === 7000)).toBe(false);
   });
 
+  describe("what hosts held by their own clocks, beside what the coordinator heard", () => {
+    const byMemory = scenarioOf({
+      flags: { default_pool_mem_limit: "9gb" },
+      queries: { q: { ...BASE.queries.q, options: { MEM_LIMIT: "1gb" } } },
+    });
+    const seen = measured(byMemory, eventsOf(byMemory));
+    const foretold = (claimedAfter: number, gaveBackBefore: number) => {
+      const queries = seen.queries.map((q) => ({
+        ...q,
+        claimedAt: q.doneAt.map((t) => (Number.isNaN(t) ? t : q.decidedAt + claimedAfter)),
+        gaveBackAt: q.doneAt.map((t) => t - gaveBackBefore),
+      }));
+      return predict({ ...seen, queries }, settingOf(byMemory));
+    };
+    const meanWait = (r: MeasuredRun): number =>
+      r.queries.reduce((sum, q) => sum + q.decidedAt - q.intended, 0) / r.queries.length;
+
+    test("the same: the same wait for every query", () => {
+      expect(seen.queries.filter((q) => q.wasQueued).length).toBeGreaterThan(5);
+      expect(endsOf(foretold(0, 0))).toEqual(endsOf(seen));
+    });
+
+    test("given back half a round before anybody heard, it is seen a round earlier half of the time", () => {
+      expect(meanWait(foretold(0, 50))).toBeLessThan(meanWait(seen));
+    });
+
+    test("claimed late, a round can miss what has just been admitted", () => {
+      expect(meanWait(foretold(50, 0))).toBeLessThan(meanWait(seen));
+    });
+  });
+
   test("a difference that is all submit lag is explained by it, whole", () => {
     const shifted = {
       ...late,
@@ -272,6 +303,10 @@ describe("insight 7 a live run", () => {
     // Two run, four wait, two find the queue full: whatever the machine's speed.
     for (const side of [pools[0]!.measured, pools[0]!.predicted])
       expect(side).toMatchObject({ admitted: 6, waited: 0.5, rejected: 0.25, timedOut: 0 });
+    // Hosts say by their own clocks when they held something; their coordinator hears later.
+    const ends = events.filter((e) => e.kind === "fragmentFinished");
+    expect(ends.length).toBeGreaterThan(6);
+    for (const e of ends) expect(e.hostAt).toBeLessThanOrEqual(e.at);
     const recorded = causes.causes.filter((c) => c.recorded !== null).map((c) => c.name);
     expect(recorded).toEqual(expect.arrayContaining(["submit lag", "start-up", "release lag", "topic rounds"]));
   });

@@ -94,7 +94,8 @@ class Instances {
 
   #ends(task: number, error: Extract<Progress, { kind: "finished" }>["error"]): void {
     const none = 0 as Bytes;
-    this.#tell({ kind: "finished", task, peak: none, peakOnHost: none, spilled: none, output: null, error });
+    const at = this.#time.now;
+    this.#tell({ kind: "finished", task, at, peak: none, peakOnHost: none, spilled: none, output: null, error });
     this.#routes.delete(task);
   }
 

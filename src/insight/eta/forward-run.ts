@@ -112,7 +112,7 @@ export class ForwardRuns {
       measured: (s) => {
         const { part, duration } = s as ForwardSubmission;
         const hold = toMicros(duration);
-        return { hold, takes: takesOf(part, hold), fails: false };
+        return { hold, takes: takesOf(part, hold), fails: false, books: null };
       },
     });
     return decisions;

@@ -33,6 +33,9 @@ export interface MeasuredQuery {
   hosts: readonly string[];
   /** By schedule position, when its last instance there was done; NaN: not before the query's end. */
   doneAt: Float64Array;
+  /** By schedule position and the host's own clock: its first claim there, all given back; NaN: nobody said. */
+  claimedAt: Float64Array;
+  gaveBackAt: Float64Array;
   ended: FinishState | null;
   /** Largest peak on one host, what was written to scratch there included; -1 unknown. */
   peak: number;
@@ -110,6 +113,8 @@ export class MeasuredRunFold {
       cluster: -1,
       hosts: [],
       doneAt: new Float64Array(0),
+      claimedAt: new Float64Array(0),
+      gaveBackAt: new Float64Array(0),
       ended: null,
       peak: -1,
       asked: this.#early.get(e.query) ?? null,
@@ -151,7 +156,9 @@ export class MeasuredRunFold {
       case "admitted":
         q.cluster = event.cluster;
         q.hosts = event.hosts;
-        q.doneAt = new Float64Array(event.hosts.length).fill(Number.NaN);
+        q.doneAt = unknownTimes(event.hosts);
+        q.claimedAt = unknownTimes(event.hosts);
+        q.gaveBackAt = unknownTimes(event.hosts);
         this.#decided(q, "admitted", event.at);
         break;
       case "unresolved":
@@ -165,11 +172,14 @@ export class MeasuredRunFold {
         break;
       case "fragmentStarted":
         if (Number.isNaN(q.startedAt)) q.startedAt = event.at;
+        noteFirst(q.claimedAt, q.hosts.indexOf(event.host), event.hostAt);
         break;
       case "fragmentFinished":
         q.workedUntil = event.at;
         q.peak = Math.max(q.peak, event.peak + event.spilled);
-        if (event.error === null) q.doneAt[q.hosts.indexOf(event.host)] = event.at;
+        if (event.error !== null) break;
+        q.doneAt[q.hosts.indexOf(event.host)] = event.at;
+        noteLast(q.gaveBackAt, q.hosts.indexOf(event.host), event.hostAt);
         break;
       case "released":
         this.#released(q, event);
@@ -199,6 +209,17 @@ export class MeasuredRunFold {
   }
 
   #seatOf = (q: MeasuredQuery): string => (this.#isGlobal ? "" : q.coordinator);
+}
+
+const unknownTimes = (hosts: readonly string[]): Float64Array => new Float64Array(hosts.length).fill(Number.NaN);
+
+function noteFirst(times: Float64Array, position: number, at: number | undefined): void {
+  if (at !== undefined && !(times[position]! <= at)) times[position] = at;
+}
+
+/** A query's host has given back what its last instance there did. */
+function noteLast(times: Float64Array, position: number, at: number | undefined): void {
+  if (at !== undefined && !(times[position]! >= at)) times[position] = at;
 }
 
 function listIn<T>(lists: Map<string, T[]>, key: string): T[] {

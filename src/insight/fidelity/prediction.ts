@@ -211,7 +211,7 @@ function worksOf(arrivals: readonly MeasuredQuery[], withWakeUp: boolean, isGlob
   });
 }
 
-const NO_WORK: MeasuredWork = { hold: 0, takes: new Float64Array(0), fails: false };
+const NO_WORK: MeasuredWork = { hold: 0, takes: new Float64Array(0), fails: false, books: null };
 
 /** With `admissiond` a query begins only when its coordinator has heard (7.7), and its hold is counted from there. */
 function workOf(q: MeasuredQuery, withWakeUp: boolean, isGlobal: boolean): MeasuredWork {
@@ -224,5 +224,13 @@ function workOf(q: MeasuredQuery, withWakeUp: boolean, isGlobal: boolean): Measu
     if (isWhole && (Number.isNaN(at) || at === q.releasedAt)) return hold;
     return Number.isNaN(at) ? at : toMicros(at) - from;
   });
-  return { hold, takes, fails };
+  return { hold, takes, fails, books: isWhole ? booksOf(q, from, hold) : null };
+}
+
+/** What hosts had reserved, by their own clocks; the coordinator hears of both ends a message later. */
+function booksOf(q: MeasuredQuery, from: number, hold: number): MeasuredWork["books"] {
+  if (q.claimedAt.every(Number.isNaN) && q.gaveBackAt.every(Number.isNaN)) return null;
+  const within = (at: number, unknown: number): number =>
+    Number.isNaN(at) ? unknown : Math.min(hold, Math.max(0, toMicros(at) - from));
+  return { opened: q.claimedAt.map((at) => within(at, 0)), closed: q.gaveBackAt.map((at) => within(at, hold)) };
 }
