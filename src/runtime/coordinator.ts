@@ -322,8 +322,10 @@ export class Coordinator implements TopicReader {
     const rest = q.releasing!.close();
     const left = [...q.lost, ...rest];
     if (q.desk.release(q.id, rest, q.peak)) {
-      this.#tellReleased(q, left, now);
-      this.#end(q, q.outcome, now);
+      // It has held its place until its controller was told, whatever else the batch had before it.
+      const released = this.#around.now();
+      this.#tellReleased(q, left, released);
+      this.#end(q, q.outcome, released);
     } else {
       q.lost = left;
       q.state = "held";
