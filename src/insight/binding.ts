@@ -40,6 +40,11 @@ export const CONSTRAINT_TEXT: Readonly<Record<Constraint, string>> = {
   coordinatorMissing: "coordinator missing",
 };
 
+/** For people who meet the word for the first time, where it is more than a little. */
+export const STALE_VIEW_MEANS =
+  "stale view: there was room, but word of it was still on its way through the statestore";
+export const WORTH_EXPLAINING = 0.05;
+
 const INDEX = Object.fromEntries(CONSTRAINTS.map((c, i) => [c, i])) as Readonly<Record<Constraint, number>>;
 const COUNT = CONSTRAINTS.length;
 

@@ -14,6 +14,7 @@ import type { KindNeed } from "./needs.ts";
 import { hopefulQueue } from "./places.ts";
 import { fifoLoss, splitPoints } from "./saturation.ts";
 import type { Setting, Split } from "./setting.ts";
+import { levelOf } from "./sharing.ts";
 
 export interface GridInput {
   readonly requests: RecordedRequests;
@@ -142,7 +143,21 @@ export function candidatesOf(input: GridInput): Setting[] {
     for (const maxMem of memory)
       add({ ...now, maxMem, maxQueryMem, minQueryMem: Math.min(now.minQueryMem, maxQueryMem) });
   for (const split of splitsOf(input)) for (const maxMem of memory) add({ ...now, maxMem, split });
-  return found.slice(0, input.most);
+  return found.length <= input.most ? found : someOfEachLevel(found).slice(0, input.most);
+}
+
+/** A cut must not take away whole levels of memory: the first of each level, then the second of each. */
+function someOfEachLevel(found: readonly Setting[]): Setting[] {
+  const levels = new Map<string, Setting[]>();
+  for (const s of found) {
+    const level = levels.get(levelOf(s));
+    if (level === undefined) levels.set(levelOf(s), [s]);
+    else level.push(s);
+  }
+  const longest = Math.max(...[...levels.values()].map((level) => level.length));
+  return Array.from({ length: longest }, (_, i) => i).flatMap((i) =>
+    [...levels.values()].flatMap((level) => level.slice(i, i + 1)),
+  );
 }
 
 /** The file knows whole MiB only. */
@@ -152,11 +167,21 @@ const wholeMiB = (bytes: number): number => Math.ceil(bytes / MiB) * MiB;
 function memoryLevels({ now, allHosts, oversubscribe }: GridInput, demand: Demand): number[] {
   const wanted =
     demand.principalShare >= 0.9
-      ? demand.running.flatMap((k) => [k, k + 1, k + 2]).map((k) => Math.max(1, k) * demand.principalNeed)
+      ? [...demand.running.flatMap((k) => [k, k + 1, k + 2]), ...wavesOf(now, demand)].map(
+          (k) => Math.max(1, k) * demand.principalNeed,
+        )
       : demand.memory.flatMap((m) => [m, m * 1.1]);
   const levels = wanted.filter((m) => m > 0).map(wholeMiB);
   const capped = levels.map((m) => Math.min(m, Math.floor((allHosts * oversubscribe) / MiB) * MiB));
   return unique([...(now.maxMem > 0 ? [now.maxMem] : []), ...capped]);
+}
+
+/** A burst that does not fit comes in waves; fewer waves begin where it fits in one, in two, ... at once. */
+const MOST_WAVES = 6;
+
+function wavesOf(now: Setting, { principalNeed, largestBurst }: Demand): number[] {
+  if (now.maxMem < 0 || largestBurst * principalNeed <= now.maxMem) return [];
+  return Array.from({ length: MOST_WAVES }, (_, i) => Math.ceil(largestBurst / (i + 1)));
 }
 
 /** What they are willing to wait, and how long the present queue takes to drain. */

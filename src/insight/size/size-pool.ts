@@ -227,11 +227,14 @@ async function reliefOf(
   return tries.map((t, i) => reliefRow(of, t.limit, t.step, before!, after[i]!));
 }
 
+/** Less is no relief, even if the numbers differ. */
+const WORTH_IT = 0.05;
+
 function reliefRow(of: Relief["of"], limit: Relief["limit"], step: string, before: Outcome, after: Outcome): Relief {
   const finite = (n: number): number | null => (Number.isFinite(n) ? n : null);
-  const shorter = after.p95 < before.p95 * 0.99 - 1;
-  const fewer = lossOf(after) < lossOf(before) * 0.99;
-  const worse = after.p95 > before.p95 * 1.01 + 1;
+  const shorter = after.p95 < before.p95 * (1 - WORTH_IT) - 1;
+  const fewer = lossOf(after) < lossOf(before) * (1 - WORTH_IT);
+  const worse = after.p95 > before.p95 * (1 + WORTH_IT) + 1;
   return {
     of,
     limit,
@@ -251,7 +254,7 @@ function assumptionsOf(problem: SizeProblem, shown: readonly Setting[], worst: W
     problem.days.length === 1
       ? "one day: the numbers are exact for it, and say nothing of others"
       : `${problem.days.length} simulated days`,
-    `binding and relief are those of the busiest part (${worst.name})`,
+    `binding and relief are those of the ${worst.name}`,
     ...(usesSigma ? [`a query that spills takes 1 + ${problem.sigma} (peak / limit - 1) times as long`] : []),
     ...problem.remarks,
     ...(many ? ["several controllers: over-admission is in the numbers"] : []),

@@ -46,7 +46,7 @@ export interface Relief {
   readonly p95Before: number | null;
   readonly loss: number;
   readonly lossBefore: number;
-  /** Relative to before, in p95 or loss by at least a hundredth. */
+  /** Relative to before, in p95 or loss by at least a twentieth, and the other no worse. */
   readonly helps: boolean;
 }
 
@@ -235,7 +235,7 @@ function boundBy(row: SizeRow): string {
   const runnerUp =
     second === undefined || second.share < 0.01
       ? ""
-      : `, ${CONSTRAINT_TEXT[second.constraint]} for ${percent(second.share)}`;
+      : `, ${CONSTRAINT_TEXT[second.constraint]} ${percent(second.share)}`;
   return first.share > 0.995
     ? `${CONSTRAINT_TEXT[first.constraint]} bound all of the waiting`
     : `${CONSTRAINT_TEXT[first.constraint]} bound ${percent(first.share)} of the waiting${runnerUp}`;
@@ -247,7 +247,8 @@ function notHelpful(relief: readonly Relief[]): string {
   const helping = relief.filter((r) => r.helps).map((r) => r.step);
   if (idle.length === 0) return "";
   const list = idle.length === 1 ? idle[0]! : `${idle.slice(0, -1).join(", ")} or ${idle.at(-1)}`;
-  return `${list} alone changes nothing${helping.length === 0 ? "" : `, while ${helping.join(" and ")} does`}`;
+  const would = helping.length === 1 ? `${helping[0]} does` : `${helping.join(" and ")} each help`;
+  return `${list} alone changes nothing${helping.length === 0 ? "" : `, while ${would}`}`;
 }
 
 export const memoryText = (bytes: number): string => (bytes < 0 ? "no limit" : `${(bytes / GiB).toFixed(1)} GiB`);

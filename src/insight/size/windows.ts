@@ -15,15 +15,15 @@ export interface Window {
 const HOUR_MS = 3_600_000;
 const LENGTHS = [1, 4];
 
-/** 1 hour, 4 hours, the whole; windows that hold nearly everything are left out. `needs` by kind, null: another pool's. */
+/** The busiest hour, the 4 hours around it, the whole; windows that hold nearly everything are left out. `needs` by kind, null: another pool's. */
 export function windowsOf(requests: RecordedRequests, needs: readonly (KindNeed | null)[]): Window[] {
-  const whole: Window = { name: "whole", from: 0, to: requests.count };
+  const whole: Window = { name: "whole day", from: 0, to: requests.count };
   if (requests.count === 0) return [whole];
   const busiest = busiestHour(requests, needs);
   const windows = LENGTHS.map((hours): Window => {
     const middle = (busiest + 0.5) * HOUR_MS;
     return {
-      name: `${hours} h`,
+      name: hours === 1 ? "busiest hour" : `busiest ${hours} h`,
       from: firstAtOrAfter(requests, middle - (hours * HOUR_MS) / 2),
       to: firstAtOrAfter(requests, middle + (hours * HOUR_MS) / 2),
     };

@@ -4,7 +4,7 @@
  */
 import { prettyBytes } from "../../core/pretty.ts";
 import { MiB } from "../../core/units.ts";
-import { CONSTRAINT_TEXT, type ConstraintShare } from "../../insight/binding.ts";
+import { CONSTRAINT_TEXT, type ConstraintShare, STALE_VIEW_MEANS, WORTH_EXPLAINING } from "../../insight/binding.ts";
 import type { HostOverAdmission } from "../../insight/host-over-admission.ts";
 import type { EarlyRefusal, Refusal } from "../../insight/refusals.ts";
 import type { ClassSummary, PoolSummary } from "../../insight/summary.ts";
@@ -223,7 +223,7 @@ function binding({ summary, chargeOf }: RunReport, look: Look): string[] {
   if (waited.length === 0) return [];
   const indent = Math.max(...waited.map((p) => widthOf(p.pool))) + 2;
   const lines = waited.flatMap((pool) => {
-    const reasons = [...bindingReasons(pool, chargeOf), ...headOfLineReason(pool)];
+    const reasons = [...bindingReasons(pool, chargeOf), ...headOfLineReason(pool), ...staleViewReason(pool)];
     const told = [bindingLine(pool, look), ...reasons].flatMap((text) =>
       wrap(text, Math.max(20, look.columns - indent)),
     );
@@ -255,6 +255,11 @@ function jointText(shares: readonly ConstraintShare[]): string {
   if (main === undefined || main.jointMs < 0.1 * main.waitedMs) return "";
   const partners = shares.filter((s) => s !== main && s.jointMs > 0).map((s) => CONSTRAINT_TEXT[s.constraint]);
   return `; ${shareText(main.jointMs / main.waitedMs)} of it together with ${partners.join(", ")}, so that easing one alone would not help`;
+}
+
+function staleViewReason(pool: PoolSummary): string[] {
+  const stale = pool.binding?.shares.find((s) => s.constraint === "staleView")?.waitedMs ?? 0;
+  return stale >= WORTH_EXPLAINING * totalWaited(pool) ? [STALE_VIEW_MEANS] : [];
 }
 
 /** A wait of less is nobody's trouble. */

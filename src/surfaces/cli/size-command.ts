@@ -15,7 +15,8 @@ import { countText, memoryText, type SizeRow, waitText } from "../../insight/siz
 import { seedOption } from "./options.ts";
 import { patchLines, patchOf } from "./size-patch.ts";
 import { DEFAULT_DAYS, DEFAULT_SIGMA, type Opened, openProblem, type ProblemFlags } from "./size-problem.ts";
-import { OutcomeBook, ofShard, parseShard, type Shard } from "./size-shards.ts";
+import { SizeProgress } from "./size-progress.ts";
+import { missingShards, OutcomeBook, ofShard, parseShard, readShard, type Shard } from "./size-shards.ts";
 import { reportLines } from "./size-text.ts";
 import { SizeThreads } from "./size-threads.ts";
 import { type ColourChoice, lookFor, type Surroundings, writeJson, writeLines } from "./surroundings.ts";
@@ -80,19 +81,56 @@ export function registerSize(program: Command, surroundings: Surroundings, exit:
 }
 
 export async function sizeCommand(path: string, flags: SizeFlags, surroundings: Surroundings): Promise<number> {
-  if (flags.shard !== undefined && flags.out === undefined)
+  checkShardFlags(flags);
+  const progress = new SizeProgress(surroundings);
+  try {
+    return await sized(path, flags, surroundings, progress);
+  } finally {
+    progress.end();
+  }
+}
+
+function checkShardFlags({ shard, out, merge }: SizeFlags): void {
+  if (shard !== undefined && out === undefined)
     throw new ConfigError({ file: "--shard", line: null }, "a shard without --out would be lost", "Add  --out FILE");
+  if (shard === undefined && out !== undefined)
+    throw new ConfigError(
+      { file: "--out", line: null },
+      "only a shard writes its outcomes",
+      "Add  --shard i/n  or print the report to a file with  --json > FILE",
+    );
+  if (shard !== undefined && merge !== undefined)
+    throw new ConfigError(
+      { file: "--merge", line: null },
+      "a shard takes no outcomes from others",
+      "Run the shards first; when all are done, merge them without --shard and --out.",
+    );
+}
+
+async function sized(
+  path: string,
+  flags: SizeFlags,
+  surroundings: Surroundings,
+  progress: SizeProgress,
+): Promise<number> {
+  progress.say("drawing the days");
   const opened = await openProblem(path, flags);
   const options = optionsOf(flags);
-  const threads = new SizeThreads(opened.problem, flags.threads ?? availableParallelism());
+  const fingerprint = fingerprintOf(opened, flags);
+  const shards = (flags.merge ?? []).map((file) => readShard(file, fingerprint));
+  const threads = new SizeThreads(opened.problem, flags.threads ?? availableParallelism(), progress.jobDone);
   try {
-    const book = new OutcomeBook(threads.evaluate);
-    const fingerprint = fingerprintOf(opened, flags);
-    for (const file of flags.merge ?? []) book.read(file, fingerprint);
+    const book = new OutcomeBook(progress.watching(threads.evaluate));
+    for (const shard of shards) book.take(shard);
     const report = await sizePool(opened.problem, options, book.evaluate, (all) => ofShard(all, flags.shard ?? null));
-    if (flags.shard !== undefined) return writeShard(book, fingerprint, flags, surroundings);
+    if (flags.shard !== undefined) {
+      progress.end();
+      return writeShard(book, fingerprint, flags, surroundings);
+    }
     const patch = patchOf(opened, report);
-    const guesses = opened.imputedShare > MUCH_GUESSED ? await otherGuesses(path, flags, options) : [];
+    const guesses = opened.imputedShare > MUCH_GUESSED ? await otherGuesses(path, flags, options, progress) : [];
+    progress.end();
+    writeLines(surroundings.stderr, missingShards(shards, book.ran));
     if (flags.json) writeJson(surroundings.stdout, { ...report, patch, guesses });
     else
       writeLines(surroundings.stdout, [
@@ -117,13 +155,18 @@ interface OtherGuess {
 }
 
 /** The same question with the class's quartile of memory-time, and with its 90 % quantile. */
-async function otherGuesses(path: string, flags: SizeFlags, options: SizeOptions): Promise<OtherGuess[]> {
+async function otherGuesses(
+  path: string,
+  flags: SizeFlags,
+  options: SizeOptions,
+  progress: SizeProgress,
+): Promise<OtherGuess[]> {
   const guesses: OtherGuess[] = [];
   for (const donor of ["low", "high"] as const) {
     const { problem } = await openProblem(path, { ...flags, donor });
-    const threads = new SizeThreads(problem, flags.threads ?? availableParallelism());
+    const threads = new SizeThreads(problem, flags.threads ?? availableParallelism(), progress.jobDone);
     try {
-      const { rows, cheapest } = await sizePool(problem, options, threads.evaluate);
+      const { rows, cheapest } = await sizePool(problem, options, progress.watching(threads.evaluate));
       guesses.push({
         donor,
         p95NowMs: rows[0]?.p95Ms ?? null,
@@ -146,13 +189,13 @@ function guessText({ donor, p95NowMs, cheapest }: OtherGuess): string {
 }
 
 function writeShard(book: OutcomeBook, fingerprint: string, flags: SizeFlags, { stdout }: Surroundings): number {
-  book.write(flags.out!, fingerprint);
   const { index, of } = flags.shard!;
+  book.write(flags.out!, fingerprint, flags.shard!);
   if (flags.json) writeJson(stdout, { shard: `${index}/${of}`, out: flags.out, runs: book.ran });
   else
     writeLines(stdout, [
       `shard ${index} of ${of}: ${book.ran} runs written to ${flags.out}`,
-      "next: when all shards are done, the same command with  --merge FILES  instead",
+      "next: when all shards are done, the same command with  --merge FILES  in place of  --shard  and  --out",
     ]);
   return 0;
 }

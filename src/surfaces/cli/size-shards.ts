@@ -9,6 +9,8 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { ConfigError } from "../../config/config-error.ts";
 import type { Outcome } from "../../insight/size/outcome.ts";
 import { type Evaluate, type Job, jobKey } from "../../insight/size/problem.ts";
+import { plural } from "./figures.ts";
+import { programVersion } from "./program-version.ts";
 
 export interface Shard {
   readonly index: number;
@@ -16,10 +18,14 @@ export interface Shard {
 }
 
 const FORMAT = "waterhole-size-shard";
+const VERSION = 2;
 
-interface ShardFile {
+export interface ShardFile {
   readonly format: typeof FORMAT;
-  readonly version: 1;
+  readonly version: typeof VERSION;
+  /** Of the program that ran it: another one's rules and draws may differ. */
+  readonly program: string;
+  readonly shard: Shard;
   /** Of everything that decides outcomes: scenario, files, seed, options. */
   readonly problem: string;
   readonly outcomes: readonly (readonly [key: string, outcome: Outcome])[];
@@ -60,8 +66,15 @@ export class OutcomeBook {
     return jobs.map((j) => this.#outcomes.get(jobKey(j))!);
   };
 
-  write(path: string, problem: string): void {
-    const file: ShardFile = { format: FORMAT, version: 1, problem, outcomes: [...this.#outcomes] };
+  write(path: string, problem: string, shard: Shard): void {
+    const file: ShardFile = {
+      format: FORMAT,
+      version: VERSION,
+      program: programVersion,
+      shard,
+      problem,
+      outcomes: [...this.#outcomes],
+    };
     try {
       writeFileSync(path, JSON.stringify(file, endless));
     } catch (cause) {
@@ -71,35 +84,58 @@ export class OutcomeBook {
     }
   }
 
-  /** Throws ConfigError for a file of another problem: its outcomes would be taken for this one's. */
-  read(path: string, problem: string): void {
-    let file: ShardFile;
-    try {
-      file = JSON.parse(readFileSync(path, "utf8"), revived) as ShardFile;
-    } catch (cause) {
-      throw new ConfigError(
-        { file: path, line: null },
-        "this is no shard of  waterhole size",
-        "Give the files that --out wrote.",
-        {
-          cause,
-        },
-      );
-    }
-    if (file.format !== FORMAT || file.version !== 1)
-      throw new ConfigError(
-        { file: path, line: null },
-        "this is no shard of  waterhole size",
-        "Give the files that --out wrote.",
-      );
-    if (file.problem !== problem)
-      throw new ConfigError(
-        { file: path, line: null },
-        "the shard was made from another scenario, other pool files or other options",
-        "Run all shards and the merge with the same command but for --shard, --out and --merge.",
-      );
-    for (const [key, outcome] of file.outcomes) this.#outcomes.set(key, outcome);
+  take({ outcomes }: ShardFile): void {
+    for (const [key, outcome] of outcomes) this.#outcomes.set(key, outcome);
   }
+}
+
+/** Throws ConfigError, also for a file of another problem or program: its outcomes would be taken for this one's. */
+export function readShard(path: string, problem: string): ShardFile {
+  const wrong = (found: string, remedy: string, cause?: unknown): ConfigError =>
+    new ConfigError({ file: path, line: null }, found, remedy, { cause });
+  const file = parsedShard(path, wrong);
+  if (file.format !== FORMAT) throw wrong("this is no shard of  waterhole size", "Give the files that --out wrote.");
+  if (file.version !== VERSION || file.program !== programVersion)
+    throw wrong(
+      `the shard was written by waterhole ${file.program ?? "of an earlier version"}, and this is ${programVersion}`,
+      "Run all shards and the merge with the same version.",
+    );
+  if (file.problem !== problem)
+    throw wrong(
+      "the shard was made from another scenario, other pool files or other options",
+      "Run all shards and the merge with the same command but for --shard, --out and --merge.",
+    );
+  return file;
+}
+
+function parsedShard(path: string, wrong: (found: string, remedy: string, cause: unknown) => ConfigError): ShardFile {
+  let text: string;
+  try {
+    text = readFileSync(path, "utf8");
+  } catch (cause) {
+    throw wrong("the shard cannot be read", "Check the name and the rights.", cause);
+  }
+  try {
+    const file: unknown = JSON.parse(text, revived);
+    if (typeof file === "object" && file !== null) return file as ShardFile;
+  } catch (cause) {
+    throw wrong("this is no shard of  waterhole size, or a part of one", "Give the files that --out wrote.", cause);
+  }
+  throw wrong("this is no shard of  waterhole size", "Give the files that --out wrote.", undefined);
+}
+
+/** The report is the same without them, and takes longer: nobody should wait for what a forgotten file has. */
+export function missingShards(given: readonly ShardFile[], ran: number): string[] {
+  const [first] = given;
+  if (first === undefined) return [];
+  const { of } = first.shard;
+  const there = new Set(given.filter((f) => f.shard.of === of).map((f) => f.shard.index));
+  const missing = Array.from({ length: of }, (_, i) => i).filter((i) => !there.has(i));
+  if (missing.length === 0) return [];
+  const names = missing.map((i) => `${i}/${of}`).join(", ");
+  return [
+    `${plural(missing.length, "shard")} ${names} ${missing.length === 1 ? "was" : "were"} not given: ${ran} ${plural(ran, "run")} made here instead, with the same result`,
+  ];
 }
 
 /** JSON has no Infinity, and a p95 beyond the lost ones is one. */

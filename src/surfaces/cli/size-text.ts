@@ -1,7 +1,8 @@
 /**
  * The report of `size` as people read it (insight 3.6): the table, the two sentences, and how it was found.
  */
-import { CONSTRAINT_TEXT } from "../../insight/binding.ts";
+import { CONSTRAINT_TEXT, STALE_VIEW_MEANS, WORTH_EXPLAINING } from "../../insight/binding.ts";
+import type { DropReason } from "../../insight/size/elimination.ts";
 import {
   countText,
   lossText,
@@ -12,6 +13,7 @@ import {
   seconds,
   waitText,
 } from "../../insight/size/size-report.ts";
+import { plural } from "./figures.ts";
 import type { Look } from "./look.ts";
 import { renderTable } from "./table.ts";
 
@@ -60,29 +62,44 @@ export function reportLines(r: SizeReport, look: Look): string[] {
   );
   const { effort } = r;
   // Today more are lost than p95 looks at, so that no wait is worse than now.
-  const wait = Number.isFinite(r.goal.p95) ? `p95 ${seconds(r.goal.p95)}` : "any p95";
+  const wait = Number.isFinite(r.goal.p95) ? `p95 ${seconds(r.goal.p95)}` : "any p95 (today over 5 % are lost)";
   return [
-    `${r.pool}: ${r.requestsADay} requests a day, ${r.days} day(s); goal ${wait}, lost at most ${percent(r.goal.loss)}, spilling at most ${percent(r.goal.spill)}`,
+    `${r.pool}: ${r.requestsADay} requests a day, ${r.days} ${plural(r.days, "day")}; goal ${wait}, lost at most ${percent(r.goal.loss)}, spilling at most ${percent(r.goal.spill)}`,
     "",
     ...(table ?? ["(the terminal is too narrow for the table; use --json)"]),
     "",
     ...r.sentences,
     "",
     ...r.rows.flatMap(remarksOf),
+    ...(r.rows.some(isStaleOften) ? [STALE_VIEW_MEANS] : []),
     ...r.relief.map(reliefText),
     ...(r.alike.length === 0
       ? []
       : [`not to be told apart in p95 over these days: ${r.alike.map(([a, b]) => `${a} and ${b}`).join(", ")}`]),
-    `tried ${effort.candidates} settings: ${effort.left.map((l) => `${l.candidates} left after ${l.step}`).join(", ")}`,
+    `tried ${effort.candidates} settings: ${effort.left.map((l) => `${l.candidates} left after ${stepText(l.step)}`).join(", ")}`,
     `dropped: ${
       Object.entries(r.dropped)
-        .map(([why, n]) => `${n} ${why}`)
+        .map(([why, n]) => `${n} ${DROPPED[why as DropReason]}`)
         .join(", ") || "none"
     }`,
     `${effort.modelRuns} runs of the pool model (${millions(effort.modelQueries)} M queries), ${effort.rulesRuns} by the rules (${millions(effort.rulesQueries)} M)`,
     `assumed: ${r.assumptions.join("; ")}`,
   ];
 }
+
+const DROPPED: Readonly<Record<DropReason, string>> = {
+  rejects: "would reject some queries always",
+  overload: "have too little for the busiest hour",
+  "loses too much": "lose too much",
+  "waits too long": "wait too long",
+  "spills too much": "spill too much",
+  dominated: "worse than a cheaper one",
+  "same outcome": "no better than a cheaper one",
+  "not needed": "not looked at further",
+};
+
+const stepText = (step: string): string =>
+  step === "screening" ? "arithmetic" : step === "finalists" ? "the choice" : `the ${step}`;
 
 const splitText = (row: SizeRow): string =>
   row.setting.split === null ? "" : `${percent(row.setting.split.share)} above ${memoryText(row.setting.split.above)}`;
@@ -93,6 +110,9 @@ const bindsText = (row: SizeRow): string =>
     .filter((b) => b.share >= 0.005)
     .map((b) => `${CONSTRAINT_TEXT[b.constraint]} ${percent(b.share)}`)
     .join(", ") || "nothing";
+
+const isStaleOften = ({ binding }: SizeRow): boolean =>
+  binding.some((b) => b.constraint === "staleView" && b.share >= WORTH_EXPLAINING);
 
 function remarksOf(row: SizeRow): string[] {
   const remarks: string[] = [];
@@ -108,8 +128,11 @@ function remarksOf(row: SizeRow): string[] {
 }
 
 function reliefText(relief: SizeReport["relief"][number]): string {
-  const change = `p95 ${waitText(relief.p95Before)} -> ${waitText(relief.p95Ms)}, lost ${percent(relief.lossBefore)} -> ${percent(relief.loss)}`;
-  return `${relief.of === "now" ? "now" : "chosen"} with ${relief.step}: ${relief.helps ? change : "no difference"}`;
+  const [p95Before, p95] = [waitText(relief.p95Before), waitText(relief.p95Ms)];
+  const [lossBefore, loss] = [finePercent(relief.lossBefore), finePercent(relief.loss)];
+  const wait = p95Before === p95 ? `p95 stays ${p95}` : `p95 ${p95Before} -> ${p95}`;
+  const change = `${wait}, lost ${lossBefore === loss ? lossBefore : `${lossBefore} -> ${loss}`}`;
+  return `${relief.of} with ${relief.step}: ${relief.helps ? change : "no difference"}`;
 }
 
 const intervalText = (i: SizeRow["p95Interval"], text: (n: number) => string): string =>
@@ -119,4 +142,6 @@ const intervalText = (i: SizeRow["p95Interval"], text: (n: number) => string): s
 const notBelowZero = (i: SizeRow["p95Interval"]): SizeRow["p95Interval"] =>
   i === null ? null : { ...i, low: Math.max(0, i.low) };
 const signed = (ms: number): string => `${ms > 0 ? "+" : ""}${(ms / 1000).toFixed(2)} s`;
+/** As far as small differences show. */
+const finePercent = (share: number): string => (share < 0.1 ? percent(share) : `${(share * 100).toFixed(1)} %`);
 const millions = (n: number): string => (n / 1e6).toFixed(1);

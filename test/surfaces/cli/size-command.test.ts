@@ -41,7 +41,7 @@ describe("waterhole size", () => {
     const { code, stdout, stderr } = await waterhole("size", SCENARIO, ...ASKED, "--threads", "1");
     expect(stderr).toBe("");
     expect(code).toBe(0);
-    expect(stdout).toMatch(/^root\.dashboards: \d+ requests a day, 2 day\(s\); goal p95 6\.00 s/);
+    expect(stdout).toMatch(/^root\.dashboards: \d+ requests a day, 2 days; goal p95 6\.00 s/);
     expect(stdout).toMatch(/\nnow +195\.3 GiB +20 +50 +30\.0 s/);
     expect(stdout).toMatch(/\nGive root\.dashboards |\nLeave root\.dashboards /);
     expect(stdout).toMatch(/\nnow with one more running: no difference/);
@@ -83,6 +83,29 @@ describe("waterhole size", () => {
     );
     const none = await waterhole("size", SCENARIO, ...ASKED, "--threads", "1", "--merge", SCENARIO);
     expect(none.stderr).toMatch(/scenario\.yaml: this is no shard of {2}waterhole size/);
+    const missing = await waterhole("size", SCENARIO, "--threads", "1", "--merge", join(dir, "not-there.json"));
+    expect(missing).toMatchObject({
+      code: 2,
+      stderr: expect.stringMatching(/not-there\.json: the shard cannot be read\.\nnext: /),
+    });
+    const earlier = file(
+      "earlier.json",
+      JSON.stringify({ ...JSON.parse(readFileSync(out, "utf8")), program: "0.0.1" }),
+    );
+    const mixed = await waterhole("size", SCENARIO, ...ASKED, "--threads", "1", "--merge", earlier);
+    expect(mixed.stderr).toMatch(
+      /written by waterhole 0\.0\.1, and this is .*\nnext: Run all shards and the merge with/,
+    );
+  });
+
+  test("a shard that was forgotten is named; the result is the same", async () => {
+    const asked = [...ASKED, "--threads", "1"];
+    const parts = [0, 2].map((i) => join(dir, `some-${i}.json`));
+    for (const [i, out] of parts.entries())
+      await waterhole("size", SCENARIO, ...asked, "--shard", `${2 * i}/3`, "--out", out);
+    const merged = await waterhole("size", SCENARIO, ...asked, "--merge", ...parts);
+    expect(merged.stderr).toMatch(/^shard 1\/3 was not given: \d+ runs made here instead, with the same result\n$/);
+    expect(merged.stdout).toBe((await waterhole("size", SCENARIO, ...asked)).stdout);
   });
 
   test("a recorded day: exact for it, no confidence, the cluster from the scenario", async () => {
@@ -175,6 +198,18 @@ describe("waterhole size", () => {
       `${HEAD}arrivals: [{ rate: 3, query: tile, to: 10s }]\n`,
       ["--shard", "0/2"],
       /a shard without --out would be lost/,
+    ],
+    [
+      "a file for outcomes that nobody keeps",
+      `${HEAD}arrivals: [{ rate: 3, query: tile, to: 10s }]\n`,
+      ["--out", join(dir, "x.json")],
+      /only a shard writes its outcomes/,
+    ],
+    [
+      "a shard that would take others' outcomes",
+      `${HEAD}arrivals: [{ rate: 3, query: tile, to: 10s }]\n`,
+      ["--shard", "0/2", "--out", join(dir, "x.json"), "--merge", join(dir, "y.json")],
+      /a shard takes no outcomes from others/,
     ],
   ])("%s: code 2, found and remedy", async (_name, text, more, message) => {
     const { code, stderr } = await waterhole("size", file("wrong.yaml", text), "--threads", "1", ...more);

@@ -1,0 +1,50 @@
+import { describe, expect, test } from "vitest";
+import { MiB } from "../../../src/core/units.ts";
+import { candidatesOf, type GridInput } from "../../../src/insight/size/grid.ts";
+import { Evaluator } from "../../../src/insight/size/problem.ts";
+import { configUnder } from "../../../src/insight/size/setting.ts";
+import { configOf, NOW, POOL, problemOf } from "./size-fixtures.ts";
+
+/** Queries of 15.5 GiB on the pool of the fixtures, which has 150 GiB: nine at once. */
+function inputOf(over: Partial<GridInput> = {}): GridInput {
+  const problem = problemOf({ small: 3, large: 0, seconds: 120 });
+  const book = new Evaluator(problem).needs(0);
+  return {
+    requests: problem.days[0]!,
+    needs: book
+      .under(configUnder(configOf(NOW), NOW))
+      .map((need, kind) => (problem.days[0]!.kinds[kind]!.pool === POOL ? need : null)),
+    now: NOW,
+    smallestHost: book.smallestHost,
+    allHosts: book.allHosts,
+    oversubscribe: 1,
+    asked: {},
+    most: 1000,
+    ...over,
+  };
+}
+
+const levels = (input: GridInput): Set<number> => new Set(candidatesOf(input).map((s) => s.maxMem));
+
+describe("insight 3.2 candidates", () => {
+  test("a cut keeps some of each level of memory, today's other limits first", () => {
+    const all = candidatesOf(inputOf());
+    expect(all.length).toBeGreaterThan(100);
+    const cut = candidatesOf(inputOf({ most: 60 }));
+    expect(cut).toHaveLength(60);
+    expect(new Set(cut.map((s) => s.maxMem))).toEqual(levels(inputOf()));
+    const [first] = cut.filter((s) => s.maxMem > NOW.maxMem && s.maxQueryMem === NOW.maxQueryMem);
+    expect(first).toMatchObject({ maxRunning: NOW.maxRunning, maxQueued: NOW.maxQueued, timeout: NOW.timeout });
+    expect(candidatesOf(inputOf({ most: all.length }))).toEqual(all);
+  });
+
+  test("a burst that does not fit: as much as lets it in at once, in two waves, in three, ...", () => {
+    const input = inputOf();
+    const burst = { ...input.requests, count: 60, at: input.requests.at.slice(0, 60).fill(0) };
+    const found = levels({ ...input, requests: burst });
+    const need = input.needs.find((n) => n !== null)!.cluster;
+    for (const k of [60, 30, 20, 15, 12, 10])
+      expect(found, `${k} at once`).toContain(Math.ceil((k * need) / MiB) * MiB);
+    expect(Math.max(...found)).toBeLessThanOrEqual(input.allHosts);
+  });
+});
