@@ -56,7 +56,6 @@ export const FLAGS_WITHOUT_EFFECT: readonly ImpalaFlagName[] = [
   "skip_resource_checking_on_last_executor_group_set",
   "query_cpu_count_divisor",
   "query_cpu_root_factor",
-  "statestore_subscriber_recovery_grace_period_ms",
   "admission_thread_pool_size",
   "max_admission_queue_size",
   "admission_max_retry_time_s",

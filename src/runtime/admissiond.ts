@@ -24,6 +24,7 @@ import type { AdmissionRequest } from "../core/admission/request.ts";
 import { heardAt, nextHeartbeat, timeoutNoticedAt } from "../core/admission/status-calls.ts";
 import { fail } from "../core/assert.ts";
 import type { Membership } from "../core/cluster/membership.ts";
+import { MembershipRecovery } from "../core/cluster/membership-recovery.ts";
 import type { PoolConfig } from "../core/pool-config.ts";
 import type { TopicUpdate } from "../core/statestore/topic.ts";
 import type { Instant } from "../core/units.ts";
@@ -45,6 +46,8 @@ export interface AdmissiondSurroundings extends Omit<DeskSurroundings, "tell" | 
   tell(called: Extract<Answer, { kind: "called" }>): void;
   /** As the statestore would tell it now. */
   membership(): Membership;
+  /** `--statestore_subscriber_recovery_grace_period_ms` */
+  readonly recoveryGraceMs: number;
   /** A fault: this release message of the coordinator does not arrive. */
   losesRelease(coordinator: string): boolean;
 }
@@ -56,6 +59,7 @@ export class Admissiond implements TopicReader {
   readonly timing: ServiceTiming;
   readonly around: AdmissiondSurroundings;
   readonly #pass: DuePass;
+  readonly #recovery: MembershipRecovery;
   readonly looks: HostLooks;
   /** Of the processes that are there, by coordinator. */
   readonly #desks = new Map<string, ServiceDesk>();
@@ -64,6 +68,7 @@ export class Admissiond implements TopicReader {
     this.address = options.hostId;
     this.timing = timing;
     this.around = around;
+    this.#recovery = new MembershipRecovery(around.recoveryGraceMs);
     const controller = new RecordedController(options, (call, now) => around.tell({ kind: "called", call, now }));
     this.service = new AdmissionService(controller);
     this.looks = new HostLooks(() => [controller], around.hostsChecked);
@@ -97,11 +102,24 @@ export class Admissiond implements TopicReader {
     this.#pass.look();
   }
 
+  disconnected(): void {
+    this.#recovery.disconnected();
+  }
+
+  reconnected(now: Instant): void {
+    this.#recovery.reconnected(now);
+  }
+
+  rejoined(): void {
+    this.#recovery.rejoined();
+  }
+
   /** It has no host of its own: there are no usages to tell of. */
   exchange(_usages: readonly PoolUsage[], update: TopicUpdate, now: Instant, then: Exchanged): void {
     const { controller } = this.service;
     const membership = this.around.membership();
-    if (membership !== controller.membership) tellReleased(this.service.setMembership(membership));
+    if (membership !== controller.membership && !this.#recovery.holds(now))
+      tellReleased(this.service.setMembership(membership));
     const entries = controller.collectUpdate();
     controller.applyUpdate(update, now);
     this.changed();

@@ -7,6 +7,7 @@
 import type { BackendDescriptor } from "../core/cluster/backend.ts";
 import { type BlacklistTiming, ExecutorBlacklist } from "../core/cluster/blacklist.ts";
 import { type Membership, membershipOf, withRemovedCoordinators } from "../core/cluster/membership.ts";
+import { MembershipRecovery } from "../core/cluster/membership-recovery.ts";
 import type { Instant } from "../core/units.ts";
 
 /** Version 1 is the view before anything is known. */
@@ -67,16 +68,42 @@ export class ClusterView {
   }
 }
 
-/** The membership with one coordinator's own blacklist. */
+/** What a process makes of the members that it hears of. */
+export interface ViewSettings {
+  readonly blacklist: BlacklistTiming;
+  /** `--statestore_subscriber_recovery_grace_period_ms` */
+  readonly recoveryGraceMs: number;
+}
+
+/** The membership as one coordinator has heard of it, with its own blacklist. */
 export class OwnView {
   readonly #cluster: ClusterView;
-  readonly #blacklist: ExecutorBlacklist;
+  readonly #settings: ViewSettings;
+  #blacklist: ExecutorBlacklist;
+  #recovery: MembershipRecovery;
+  /** What the statestore told it last. */
+  #heard: Membership;
   #seen: Membership | null = null;
   #current: Membership | null = null;
 
-  constructor(cluster: ClusterView, timing: BlacklistTiming) {
+  constructor(cluster: ClusterView, settings: ViewSettings) {
     this.#cluster = cluster;
-    this.#blacklist = new ExecutorBlacklist(timing);
+    this.#settings = settings;
+    this.#blacklist = new ExecutorBlacklist(settings.blacklist);
+    this.#recovery = new MembershipRecovery(settings.recoveryGraceMs);
+    this.#heard = cluster.membership;
+  }
+
+  /** A new process: it holds nothing against anybody. */
+  restart(): void {
+    this.#blacklist = new ExecutorBlacklist(this.#settings.blacklist);
+    this.#recovery = new MembershipRecovery(this.#settings.recoveryGraceMs);
+    this.#seen = null;
+  }
+
+  /** Of the process's line to the statestore. */
+  get recovery(): MembershipRecovery {
+    return this.#recovery;
   }
 
   avoid(address: string, now: Instant): void {
@@ -93,7 +120,8 @@ export class OwnView {
   /** As of now; the same object while nothing has changed. */
   at(now: Instant): Membership {
     const isAnyoneBack = this.#blacklist.maintain(now);
-    const shared = this.#cluster.membership;
+    if (!this.#recovery.holds(now)) this.#heard = this.#cluster.membership;
+    const shared = this.#heard;
     if (this.#current !== null && this.#seen === shared && !isAnyoneBack) return this.#current;
     const blacklisted = this.#blacklist.addresses();
     const { backends, removedCoordinators } = shared;

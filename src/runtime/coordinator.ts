@@ -376,6 +376,18 @@ export class Coordinator implements TopicReader {
     this.#membership = membership;
   }
 
+  disconnected(): void {
+    this.view.recovery.disconnected();
+  }
+
+  reconnected(now: Instant): void {
+    this.view.recovery.reconnected(now);
+  }
+
+  rejoined(): void {
+    this.view.recovery.rejoined();
+  }
+
   /** One exchange with the statestore; a dead process has nothing to say. */
   exchange(usages: readonly PoolUsage[], update: TopicUpdate, now: Instant, then: Exchanged): void {
     if (!this.isAlive) {
@@ -434,6 +446,7 @@ export class Coordinator implements TopicReader {
 
   /** A new process in its place: it knows nothing of what was. */
   restart(): void {
+    this.view.restart();
     this.#desk = this.#newDesk();
     this.#membership = null;
     this.isAlive = true;

@@ -410,14 +410,17 @@ export class LiveRun {
 
   #openCoordinators(flags: ImpalaFlags): Coordinator[] {
     const around = this.#surroundings(flags);
-    const timing = {
-      maxMissedHeartbeats: flags.statestore_max_missed_heartbeats,
-      heartbeatMs: flags.statestore_heartbeat_frequency_ms,
+    const settings = {
+      blacklist: {
+        maxMissedHeartbeats: flags.statestore_max_missed_heartbeats,
+        heartbeatMs: flags.statestore_heartbeat_frequency_ms,
+      },
+      recoveryGraceMs: flags.statestore_subscriber_recovery_grace_period_ms,
     };
     const addresses = this.backends.filter((b) => b.isCoordinator).map((b) => b.address);
     const deskOf = this.#deskChoice(addresses, controllerFlagsOf(flags));
     return addresses.map(
-      (address) => new Coordinator(address, deskOf(address), new OwnView(this.cluster, timing), around),
+      (address) => new Coordinator(address, deskOf(address), new OwnView(this.cluster, settings), around),
     );
   }
 
@@ -436,6 +439,7 @@ export class LiveRun {
       now: () => this.now(),
       soon: (act) => this.soon(act),
       membership: () => this.cluster.membership,
+      recoveryGraceMs: flags.statestore_subscriber_recovery_grace_period_ms,
       hostsChecked: this.#hostsChecked,
       losesRelease: (coordinator) => this.#faults.losesRelease(coordinator),
       tell: (told) => {

@@ -106,6 +106,7 @@ export class LiveStatestore {
   stop(): void {
     this.#isRunning = false;
     for (const s of this.#subscribers) {
+      s.coordinator?.disconnected();
       this.#around.timers.cancel(s.next);
       s.next = null;
     }
@@ -118,13 +119,18 @@ export class LiveStatestore {
     for (const s of this.#subscribers) {
       if (!s.isAlive) continue;
       s.life++;
+      s.coordinator?.reconnected(now);
       this.#store.subscribe(s.address, s.coordinator === null);
       this.#plan(s, (now + this.#spec.every) as Instant);
     }
   }
 
   cutOff(address: string, isCutOff: boolean): void {
-    for (const s of this.#named(address)) s.isCutOff = isCutOff;
+    for (const s of this.#named(address)) {
+      s.isCutOff = isCutOff;
+      if (isCutOff) s.coordinator?.disconnected();
+      else s.coordinator?.rejoined();
+    }
   }
 
   /** Declared failed: its entries are gone for all. */

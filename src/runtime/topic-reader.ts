@@ -9,6 +9,11 @@ export type Exchanged = (entries: readonly TopicEntry[], at: Instant) => void;
 export interface TopicReader {
   readonly address: string;
   readonly isAlive: boolean;
+  /** The statestore and it don't reach each other. */
+  disconnected(): void;
+  /** It has registered anew, or (`rejoined`) was back before anybody missed it. */
+  reconnected(now: Instant): void;
+  rejoined(): void;
   /** One exchange; `then` comes when the process has got to it, from one that dies meanwhile never. */
   exchange(usages: readonly PoolUsage[], update: TopicUpdate, now: Instant, then: Exchanged): void;
 }

@@ -181,7 +181,8 @@ export class Exchanges {
   #apply(seat: Seat, update: TopicUpdate, now: Micros): void {
     const { cluster, effects, teller } = this.#o;
     // What has changed since the exchange began comes with the next one.
-    if (seat.clusterVersion !== cluster.version && cluster.changedAt <= seat.lastExchange) {
+    const isNew = seat.clusterVersion !== cluster.version && cluster.changedAt <= seat.lastExchange;
+    if (isNew && !seat.recovery.holds(toInstant(now))) {
       const membership = seat.takeMembers(cluster.known, cluster.version, toInstant(now));
       seat.isSettled = false;
       effects.membershipChanged(seat, (seat.service ?? seat.controller).setMembership(membership), now);
@@ -267,7 +268,11 @@ export class Exchanges {
     const { seats, topic } = this.#o;
     this.#isStatestoreUp = true;
     topic.restart(now);
-    for (const seat of seats) if (seat.canExchange) this.join(seat, now);
+    for (const seat of seats) {
+      if (!seat.canExchange) continue;
+      seat.recovery.reconnected(toInstant(now));
+      this.join(seat, now);
+    }
   }
 
   /** The seat's exchanges end here: it died, or it was cut off. */

@@ -168,10 +168,12 @@ export class Faults {
   #rejoins(host: number, now: Micros): void {
     const sim = this.#sim;
     if (!sim.cluster.isUp(host)) return;
-    if (!sim.cluster.isKnown(host)) sim.cluster.rejoins(host, now);
+    const wasMissed = !sim.cluster.isKnown(host);
+    if (wasMissed) sim.cluster.rejoins(host, now);
     sim.topic.hear(host, false, now);
     const seat = this.#seatAt(host);
     if (seat !== null) {
+      if (wasMissed) seat.recovery.reconnected(toInstant(now));
       seat.isCutOff = false;
       sim.exchanges.join(seat, now);
     }

@@ -16,6 +16,7 @@ import {
   membershipOf,
   withRemovedCoordinators,
 } from "../core/cluster/membership.ts";
+import { MembershipRecovery } from "../core/cluster/membership-recovery.ts";
 import type { Instant } from "../core/units.ts";
 import { type EventHandle, type Micros, NO_EVENT } from "./event-queue.ts";
 import type { TopicReader } from "./request-queue-topic.ts";
@@ -25,6 +26,8 @@ export interface MemberSettings {
   readonly blacklist: BlacklistTiming;
   /** `--cluster_membership_retained_removed_coords` */
   readonly mostRemoved: number;
+  /** `--statestore_subscriber_recovery_grace_period_ms` */
+  readonly recoveryGraceMs: number;
 }
 
 /** Makes the controller of a process that starts. */
@@ -70,6 +73,7 @@ export class Seat implements TopicReader {
   /** Version of the cluster that its membership was made from. */
   clusterVersion = -1;
   blacklist: ExecutorBlacklist;
+  recovery: MembershipRecovery;
   blacklistTimer: EventHandle = NO_EVENT;
   #members: readonly BackendDescriptor[] = [];
 
@@ -89,6 +93,7 @@ export class Seat implements TopicReader {
     this.controller = newController(options);
     this.service = options.mode === "global" ? new AdmissionService(this.controller) : null;
     this.blacklist = new ExecutorBlacklist(settings.blacklist);
+    this.recovery = new MembershipRecovery(settings.recoveryGraceMs);
   }
 
   get isGlobal(): boolean {
@@ -103,6 +108,7 @@ export class Seat implements TopicReader {
   restart(): void {
     this.controller = this.#newController(this.#options);
     this.blacklist = new ExecutorBlacklist(this.#settings.blacklist);
+    this.recovery = new MembershipRecovery(this.#settings.recoveryGraceMs);
     this.isAlive = true;
     this.isCutOff = false;
     this.isSettled = false;

@@ -202,6 +202,7 @@ export class Simulation {
         heartbeatMs: this.flags.statestore_heartbeat_frequency_ms,
       },
       mostRemoved: this.flags.cluster_membership_retained_removed_coords,
+      recoveryGraceMs: this.flags.statestore_subscriber_recovery_grace_period_ms,
     };
     const add = (subscriber: number, options: Partial<ControllerOptions> & { readonly hostId: string }) => {
       const all = controllerOptions({ flags, keepsIds: false, ...options });

@@ -149,6 +149,36 @@ describe("R15, I19 both drivers end a query the same way", () => {
   });
 });
 
+describe("6.1 a membership that stands still after a reconnection, live and in virtual time", () => {
+  /** The host takes nothing new from 3 s on; the statestore, which tells of it, was away before. */
+  const scenario = (flags: Record<string, string>, admission: string): Small => ({
+    flags,
+    cluster: { admission },
+    arrivals: [{ at: "6s", query: "q", count: 1 }],
+    faults: [
+      { at: "1s", fault: "statestoreStops" },
+      { at: "2s", fault: "statestoreStarts" },
+      { at: "3s", fault: "hostQuiesces", host: "exec-2" },
+    ],
+  });
+  const hostsOf = (events: readonly RunEvent[]) => events.flatMap((e) => (e.kind === "admitted" ? e.hosts : []));
+  const others = ["coord-1:27000", "exec-1:27000", "exec-3:27000"];
+  const all = ["coord-1:27000", "exec-1:27000", "exec-2:27000", "exec-3:27000"];
+
+  test.each([
+    { flags: {}, admission: "distributed", hosts: all },
+    { flags: {}, admission: "admissiond", hosts: all },
+    { flags: { statestore_subscriber_recovery_grace_period_ms: "500" }, admission: "distributed", hosts: others },
+    { flags: { statestore_subscriber_recovery_grace_period_ms: "500" }, admission: "admissiond", hosts: others },
+  ])("$admission, $flags", async ({ flags, admission, hosts }) => {
+    const said = small(scenario(flags, admission));
+    const live = await runOf(said);
+    expect(hostsOf(live.events)).toEqual(hosts);
+    expect(hostsOf(simulated(said))).toEqual(hosts);
+    expectClean(live.report);
+  });
+});
+
 describe("MT_DOP: several instances on a host", () => {
   const mtDop = 3;
 

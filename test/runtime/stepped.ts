@@ -139,6 +139,7 @@ export class SteppedRun {
       tell: ({ call, now }) =>
         this.events.push({ kind: "controllerCall", at: time.now, controller: ADMISSIOND, now, call }),
       membership: () => this.cluster.membership,
+      recoveryGraceMs: 30_000,
       losesRelease: () => this.#losesReleases,
       hostsChecked: ({ id }, slots, hostMemory) =>
         this.events.push({ kind: "hostsChecked", at: time.now, query: id, slots, hostMemory }),
@@ -161,7 +162,7 @@ export class SteppedRun {
       route: (task, coordinator, query) => instances.route(task, coordinator, query),
       noteStart: () => undefined,
     };
-    const timing = { maxMissedHeartbeats: 10, heartbeatMs: 1000 };
+    const settings = { blacklist: { maxMissedHeartbeats: 10, heartbeatMs: 1000 }, recoveryGraceMs: 30_000 };
     this.coordinators = backends
       .filter((b) => b.isCoordinator)
       .map(
@@ -169,7 +170,7 @@ export class SteppedRun {
           new Coordinator(
             address,
             (hear) => this.#admissiond.open(address, hear),
-            new OwnView(this.cluster, timing),
+            new OwnView(this.cluster, settings),
             around,
           ),
       );

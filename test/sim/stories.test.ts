@@ -4,6 +4,7 @@
  */
 import { describe, expect, test } from "vitest";
 import { parseScenario } from "../../src/config/scenario-file.ts";
+import { flagsOf } from "../../src/config/scenario-pools.ts";
 import type { EventKind, EventOf, RunEvent } from "../../src/core/events.ts";
 import { DEFAULT_POOL_CONFIG, type PoolConfig } from "../../src/core/pool-config.ts";
 import type { Millis } from "../../src/core/units.ts";
@@ -20,6 +21,7 @@ interface Story {
   readonly faults?: readonly unknown[];
   readonly pool?: Partial<PoolConfig>;
   readonly executors?: number;
+  readonly flags?: Readonly<Record<string, string>>;
 }
 
 const common = { user: "ana", pool: "root.adhoc", estimate: "100mb", uses: { peak: "10mb" } };
@@ -34,6 +36,7 @@ function told(s: Story): RunEvent[] {
         statestore: { every: s.every ?? "100ms" },
       },
       pools: "flags",
+      flags: s.flags ?? {},
       queries: {
         q: { ...common, duration: s.duration ?? "3s", ...(s.cancelAfter && { cancelAfter: s.cancelAfter }) },
         minute: { ...common, duration: "60s" },
@@ -56,6 +59,7 @@ function told(s: Story): RunEvent[] {
       resolve: (pool, user) => ({ kind: "resolved", pool, user, groups: [], defaultOptions: {}, maxMtDop: -1 }),
     }),
     pools: { configOf: () => config },
+    flags: flagsOf(scenario),
     emit: (e) => events.push(e),
   });
   return events;
@@ -142,6 +146,34 @@ describe("T-37 a statestore that comes back knows nothing", () => {
       ],
     });
     expect(peakRunning(events).peak).toBe(10);
+  });
+});
+
+describe("6.1 after a reconnection the membership stands still", () => {
+  /** One query every 10 s; one of the four hosts takes nothing new from 5 s on. */
+  const withHost = (flags: Record<string, string>) =>
+    ofKind(
+      told({
+        flags,
+        arrivals: [{ from: "0s", every: "10s", query: "q", count: 5 }],
+        faults: [
+          { fault: "statestoreStops", at: "1s" },
+          { fault: "statestoreStarts", at: "2s" },
+          { fault: "hostQuiesces", at: "5s", host: "exec-2" },
+        ],
+      }),
+      "admitted",
+    )
+      .filter((e) => e.hosts.includes("exec-2:27000"))
+      .map((e) => e.at);
+
+  test("for 30 s from the statestore's return, 2 s to 32 s", () => {
+    expect(withHost({})).toEqual([0, 10_000, 20_000, 30_000]);
+  });
+
+  test("or as long as --statestore_subscriber_recovery_grace_period_ms says", () => {
+    expect(withHost({ statestore_subscriber_recovery_grace_period_ms: "15000" })).toEqual([0, 10_000]);
+    expect(withHost({ statestore_subscriber_recovery_grace_period_ms: "0" })).toEqual([0]);
   });
 });
 
