@@ -9,6 +9,10 @@
  * reused, and a slot can be taken out again, because a queued query's time-out rarely comes to pass: left in
  * the heap, the dead time-outs of a busy day would outnumber the living events a thousand to one.
  *
+ * Time-outs come in order already, as most are equally long, and few come to pass. So they have a lane, a list of
+ * events of which only the first stands in the heap; one that is due before the lane's last stands in the heap by
+ * itself. What comes out is the same, and in the same order.
+ *
  * Bound: as many events as are pending at once; the arrays double when full and never shrink.
  */
 import { fail } from "../core/assert.ts";
@@ -33,18 +37,29 @@ const FIRST_CAPACITY = 1024;
 const LAST = 2 ** 51;
 /** Children of one heap place. Four halve the levels of a binary heap, at no more comparisons per level than a cache line holds. */
 const ARITY_SHIFT = 2;
+const NONE = -1;
+/** Places of slots that are not in the heap. */
+const FREE = -1;
+const BEHIND = -2;
 
 export class EventQueue {
   /** heap[i] = slot, ordered by (time, order of scheduling). */
   #heap = new Int32Array(FIRST_CAPACITY);
   /** Its time once more, where the next comparison finds it. */
   #heapTime = new Float64Array(FIRST_CAPACITY);
-  /** Where a slot stands in the heap; -1 when the slot is free. */
-  #place = new Int32Array(FIRST_CAPACITY).fill(-1);
+  #heapSize = 0;
+  /** Where a slot stands in the heap, BEHIND the first of the lane, or FREE. */
+  #place = new Int32Array(FIRST_CAPACITY).fill(FREE);
   #order = new Float64Array(FIRST_CAPACITY);
   #kind = new Int32Array(FIRST_CAPACITY);
   #a = new Int32Array(FIRST_CAPACITY);
   #b = new Int32Array(FIRST_CAPACITY);
+  #laneFirst = NONE;
+  #laneLast = NONE;
+  /** Of slots in the lane: when they are due, and their neighbours. */
+  #laneTime = new Float64Array(FIRST_CAPACITY);
+  #before = new Int32Array(FIRST_CAPACITY);
+  #after = new Int32Array(FIRST_CAPACITY);
   /** Free slots below `#used`, as a stack. */
   #free = new Int32Array(FIRST_CAPACITY);
   #freeCount = 0;
@@ -76,14 +91,39 @@ export class EventQueue {
     return this.#put(time, LAST + this.#scheduled++, kind, a, b);
   }
 
+  /** The same as `add`, for events that mostly come in order of time and are mostly removed. hot: bench/simulate */
+  addInLane(time: Micros, kind: number, a: number, b: number): EventHandle {
+    const last = this.#laneLast;
+    if (last !== NONE && time < this.#laneTime[last]!) return this.add(time, kind, a, b);
+    const slot = this.#fill(time, this.#scheduled++, kind, a, b);
+    this.#laneTime[slot] = time;
+    this.#before[slot] = last;
+    this.#after[slot] = NONE;
+    this.#laneLast = slot;
+    if (last === NONE) {
+      this.#laneFirst = slot;
+      this.#rise(this.#heapSize++, slot, time);
+    } else {
+      this.#after[last] = slot;
+      this.#place[slot] = BEHIND;
+    }
+    return slot;
+  }
+
   #put(time: Micros, order: number, kind: number, a: number, b: number): EventHandle {
+    const slot = this.#fill(time, order, kind, a, b);
+    this.#rise(this.#heapSize++, slot, time);
+    return slot;
+  }
+
+  #fill(time: Micros, order: number, kind: number, a: number, b: number): number {
     if (time < this.time) fail("an event is scheduled for the past");
     const slot = this.#freeCount > 0 ? this.#free[--this.#freeCount]! : this.#newSlot();
+    this.#size++;
     this.#order[slot] = order;
     this.#kind[slot] = kind;
     this.#a[slot] = a;
     this.#b[slot] = b;
-    this.#rise(this.#size++, slot, time);
     return slot;
   }
 
@@ -94,26 +134,57 @@ export class EventQueue {
     this.time = this.#heapTime[0]!;
     this.a = this.#a[slot]!;
     this.b = this.#b[slot]!;
-    this.#free[this.#freeCount++] = slot;
-    this.#place[slot] = -1;
-    const last = --this.#size;
-    if (last > 0) this.#sink(0, this.#heap[last]!, this.#heapTime[last]!);
+    this.#leaveHeap(0, slot);
     return this.#kind[slot]!;
   }
 
   /** The event will not happen. Its handle is dead afterwards. */
   remove(handle: EventHandle): void {
-    const place = this.#place[handle] ?? -1;
-    if (place < 0) fail("an event is removed that is not pending");
-    this.#free[this.#freeCount++] = handle;
-    this.#place[handle] = -1;
-    const last = --this.#size;
-    if (place === last) return;
+    const place = this.#place[handle] ?? FREE;
+    if (place === FREE) fail("an event is removed that is not pending");
+    if (place === BEHIND) this.#leaveLane(handle);
+    else this.#leaveHeap(place, handle);
+  }
+
+  /** Its place goes to the next one of the lane, which is not due earlier, or to the last one of the heap. */
+  #leaveHeap(place: number, slot: number): void {
+    this.#release(slot);
+    if (slot === this.#laneFirst && this.#shiftLane()) {
+      const next = this.#laneFirst;
+      this.#sink(place, next, this.#laneTime[next]!);
+      return;
+    }
+    const end = --this.#heapSize;
+    if (place === end) return;
+    const last = this.#heap[end]!;
+    const time = this.#heapTime[end]!;
     // The last one may belong above or below the hole.
-    const slot = this.#heap[last]!;
-    const time = this.#heapTime[last]!;
-    if (place > 0 && this.#isBefore(slot, time, (place - 1) >> ARITY_SHIFT)) this.#rise(place, slot, time);
-    else this.#sink(place, slot, time);
+    if (place > 0 && this.#isBefore(last, time, (place - 1) >> ARITY_SHIFT)) this.#rise(place, last, time);
+    else this.#sink(place, last, time);
+  }
+
+  /** The next one is the first; false: there is none. */
+  #shiftLane(): boolean {
+    const next = this.#after[this.#laneFirst]!;
+    this.#laneFirst = next;
+    if (next === NONE) this.#laneLast = NONE;
+    return next !== NONE;
+  }
+
+  /** From behind the first: somebody stands before it. */
+  #leaveLane(slot: number): void {
+    const before = this.#before[slot]!;
+    const after = this.#after[slot]!;
+    this.#release(slot);
+    this.#after[before] = after;
+    if (after === NONE) this.#laneLast = before;
+    else this.#before[after] = before;
+  }
+
+  #release(slot: number): void {
+    this.#free[this.#freeCount++] = slot;
+    this.#place[slot] = FREE;
+    this.#size--;
   }
 
   #isBefore(slot: number, time: Micros, at: number): boolean {
@@ -146,7 +217,7 @@ export class EventQueue {
     const times = this.#heapTime;
     const place = this.#place;
     const orders = this.#order;
-    const size = this.#size;
+    const size = this.#heapSize;
     let at = from;
     for (;;) {
       const first = (at << ARITY_SHIFT) + 1;
@@ -185,12 +256,15 @@ export class EventQueue {
       return fresh;
     };
     this.#heap = wider(new Int32Array(capacity), this.#heap);
-    this.#place = wider(new Int32Array(capacity).fill(-1), this.#place);
+    this.#place = wider(new Int32Array(capacity).fill(FREE), this.#place);
     this.#heapTime = wider(new Float64Array(capacity), this.#heapTime);
     this.#order = wider(new Float64Array(capacity), this.#order);
     this.#kind = wider(new Int32Array(capacity), this.#kind);
     this.#a = wider(new Int32Array(capacity), this.#a);
     this.#b = wider(new Int32Array(capacity), this.#b);
+    this.#laneTime = wider(new Float64Array(capacity), this.#laneTime);
+    this.#before = wider(new Int32Array(capacity), this.#before);
+    this.#after = wider(new Int32Array(capacity), this.#after);
     this.#free = wider(new Int32Array(capacity), this.#free);
   }
 }

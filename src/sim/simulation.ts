@@ -405,7 +405,7 @@ export class Simulation {
     this.teller.queued(q, now);
     this.#looks?.queueBegan();
     const noticed = this.#service?.timeoutNoticedAt(q) ?? now + toMicros(q.admission.timeout);
-    q.timeout = this.events.add(noticed, TIMEOUT, q.slot, 0);
+    q.timeout = this.events.addInLane(noticed, TIMEOUT, q.slot, 0);
     this.#scheduleCancel(q, now);
     if (this.#input.discipline !== undefined) this.#duePass(seat);
   }

@@ -78,16 +78,63 @@ describe("the event queue", () => {
     expect(drain(q).map(([t]) => t)).toEqual([week, week + 1]);
   });
 
-  test.each([1, 2, 3])("adds, takes and removals in any mix agree with a sorted list (seed %i)", (seed) => {
+  test("events of the lane and others come out in one order", () => {
+    const q = new EventQueue();
+    q.addInLane(20, 1, 0, 0);
+    q.add(20, 2, 1, 0);
+    q.addInLane(20, 1, 2, 0);
+    q.addInLane(10, 1, 3, 0); // before the lane's last: stands by itself
+    q.addLast(20, 3, 4, 0);
+    q.addInLane(20, 1, 5, 0);
+    expect(q.size).toBe(6);
+    expect(drain(q).map(([t, , a]) => [t, a])).toEqual([
+      [10, 3],
+      [20, 0],
+      [20, 1],
+      [20, 2],
+      [20, 5],
+      [20, 4],
+    ]);
+  });
+
+  test.each([
+    ["first", [1, 2, 3]],
+    ["middle", [0, 2, 3]],
+    ["last", [0, 1, 2]],
+  ])("the %s of the lane can be removed, and the lane goes on", (which, left) => {
+    const q = new EventQueue();
+    const handles = [0, 1, 2].map((i) => q.addInLane(10 + i, 1, i, 0));
+    handles.push(q.addInLane(20, 1, 3, 0));
+    q.remove(handles[which === "first" ? 0 : which === "middle" ? 1 : 3]!);
+    q.addInLane(30, 1, 4, 0);
+    expect(drain(q).map(([, , a]) => a)).toEqual([...left, 4]);
+    expect(q.nextTime).toBe(Number.POSITIVE_INFINITY);
+    q.addInLane(40, 1, 5, 0);
+    expect(drain(q).map(([, , a]) => a)).toEqual([5]);
+  });
+
+  test("removing what is not pending in the lane is a bug of ours", () => {
+    const q = new EventQueue();
+    q.addInLane(10, 1, 0, 0);
+    const behind = q.addInLane(10, 1, 1, 0);
+    q.remove(behind);
+    expect(() => q.remove(behind)).toThrow("not pending");
+  });
+
+  test.each([1, 2, 3, 4])("adds, takes and removals in any mix agree with a sorted list (seed %i)", (seed) => {
     const next = numbers(seed);
+    // The lane's events are due much later, and nearly in order; a few overtake.
+    const laneDelay = (): number => 2000 + (next(20) === 0 ? -next(2000) : 0);
     const q = new EventQueue();
     const list: { time: number; order: number; handle: number }[] = [];
     let order = 0;
     for (let step = 0; step < 20_000; step++) {
       const choice = next(10);
       if (choice < 5 || list.length === 0) {
-        const time = q.time + next(500);
-        list.push({ time, order, handle: q.add(time, 1, order, 0) });
+        const inLane = next(2) === 0;
+        const time = q.time + (inLane ? laneDelay() : next(500));
+        const handle = inLane ? q.addInLane(time, 1, order, 0) : q.add(time, 1, order, 0);
+        list.push({ time, order, handle });
         order++;
       } else if (choice < 8) {
         list.sort((x, y) => x.time - y.time || x.order - y.order);
