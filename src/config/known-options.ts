@@ -50,17 +50,17 @@ export const FLAGS_WITHOUT_EFFECT: readonly ImpalaFlagName[] = [
   "admission_control_service_num_svc_threads",
   "admission_control_service_queue_mem_limit",
   "admission_control_rpc_compress_threshold_bytes",
-  // Proved by vectors in core, and not asked for by either driver yet.
-  "expected_executor_group_sets",
+  // Widths count only with COMPUTE_PROCESSING_COST, whose figures no scenario has (admission 6.4).
   "num_expected_executors",
-  "skip_resource_checking_on_last_executor_group_set",
   "query_cpu_count_divisor",
   "query_cpu_root_factor",
+  // A decision takes no time, so workers and their backlog decide nothing (T-60).
   "admission_thread_pool_size",
   "max_admission_queue_size",
+  // `admissiond` is always there, and its own memory is not emulated.
   "admission_max_retry_time_s",
-  "cluster_membership_topic_id",
   "enable_admission_service_mem_safeguard",
+  "cluster_membership_topic_id",
 ];
 
 /** Those that were removed are accepted and ignored, as the product does. */

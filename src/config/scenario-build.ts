@@ -4,7 +4,10 @@
  *
  * Everything here may look at two places at once; what one value may look like is the schema's business.
  */
+
+import { DEFAULT_GROUP } from "../core/cluster/backend.ts";
 import { bytes, instant, millis } from "../core/units.ts";
+import { expectedGroupSets } from "./expected-group-sets.ts";
 import { parseFlags } from "./impala-flags.ts";
 import { FLAGS, FLAGS_SET_ELSEWHERE, FLAGS_WITHOUT_EFFECT } from "./known-options.ts";
 import { allocationNoticedAt, siteNoticedAt } from "./reload-times.ts";
@@ -43,7 +46,7 @@ export function buildScenario(input: ScenarioInput, context: BuildContext): Scen
     seed: input.seed,
     cluster,
     pools: buildPools(input, context),
-    flags: buildFlags(input, source),
+    flags: buildFlags(input, cluster, source),
     users: input.users,
     queries,
     arrivals,
@@ -111,7 +114,7 @@ function buildCluster(input: ScenarioInput, source: ScenarioSource): ClusterSpec
 type GroupInput = ScenarioInput["cluster"]["executors"][number]["executorGroup"];
 
 function executorGroup(input: GroupInput, path: Path, source: ScenarioSource): { name: string; minSize: number } {
-  if (input === undefined) return { name: "default", minSize: 1 };
+  if (input === undefined) return { name: DEFAULT_GROUP, minSize: 1 };
   if (typeof input !== "string") return input;
   const match = /^([^:]+)(?::(\d+))?$/.exec(input);
   if (match === null || match[2] === "0")
@@ -133,7 +136,7 @@ function buildPools(input: ScenarioInput, { base }: BuildContext): Scenario["poo
   };
 }
 
-function buildFlags(input: ScenarioInput, source: ScenarioSource): Record<string, string> {
+function buildFlags(input: ScenarioInput, cluster: ClusterSpec, source: ScenarioSource): Record<string, string> {
   const flags: Record<string, string> = {};
   for (const [written, value] of Object.entries(input.flags)) {
     const name = written.replace(/^--?/, "").replaceAll("-", "_");
@@ -144,9 +147,23 @@ function buildFlags(input: ScenarioInput, source: ScenarioSource): Record<string
       source.fail(["flags", written], `flag "${written}" changes nothing in a run`, "Delete it.");
     if (!FLAGS.includes(name)) source.fail(["flags", written], `unknown flag "${written}"`, nearestRemedy(name, FLAGS));
     parseFlags({ [name]: value }, () => source.placeOf(["flags", written]));
+    if (name === "expected_executor_group_sets") checkGroupSets(String(value), written, cluster, source);
     flags[name] = String(value);
   }
   return flags;
+}
+
+/** With executors of no named group the planner knows one set, whatever is expected (admission 6.4). */
+function checkGroupSets(text: string, written: string, cluster: ClusterSpec, source: ScenarioSource): void {
+  const parsed = expectedGroupSets(text);
+  if (!parsed.ok)
+    source.fail(["flags", written], parsed.problem, 'Write prefixes and sizes:  "root.small:2,root.large:10"');
+  if (parsed.sets.length === 0 || cluster.executors.some((e) => e.group.name !== DEFAULT_GROUP)) return;
+  source.fail(
+    ["flags", written],
+    `flag "${written}" changes nothing where no executors are in a group`,
+    `Write  executorGroup: ${parsed.sets[0]!.prefix}-000  for some of cluster.executors`,
+  );
 }
 
 function memoryScale(input: ScenarioInput, queries: readonly QueryClass[], source: ScenarioSource): number {

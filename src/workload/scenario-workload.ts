@@ -296,9 +296,18 @@ class ScenarioWorkload implements Workload {
   }
 
   #place(queryClass: QueryClass, requestedPool: string, connectedUser: string): Placed {
-    const resolution = this.#resolver.resolve(requestedPool, connectedUser);
-    const common = { queryClass: queryClass.index, requestedPool, connectedUser };
     const estimateFactor = this.#estimateFactors[queryClass.index] ?? 1;
+    const inForce = (defaults: Readonly<Record<string, string>>, maxMtDop: number): OptionsInForce => ({
+      options: { ...defaults, ...queryClass.options },
+      maxMtDop,
+      estimateFactor,
+    });
+    const resolution = this.#resolver.resolve(
+      requestedPool,
+      connectedUser,
+      (defaults, maxMtDop) => shapeUnder(queryClass, queryClass.shape, inForce(defaults, maxMtDop)).perHostMemEstimate,
+    );
+    const common = { queryClass: queryClass.index, requestedPool, connectedUser };
     if (resolution.kind === "unresolved")
       return {
         ...common,
@@ -308,18 +317,13 @@ class ScenarioWorkload implements Workload {
         unresolved: resolution.error,
         shape: queryClass.shape,
       };
-    const inForce: OptionsInForce = {
-      options: { ...resolution.defaultOptions, ...queryClass.options },
-      maxMtDop: resolution.maxMtDop,
-      estimateFactor,
-    };
     return {
       ...common,
       pool: resolution.pool,
       user: resolution.user,
       userGroups: resolution.groups,
       unresolved: null,
-      shape: shapeUnder(queryClass, queryClass.shape, inForce),
+      shape: shapeUnder(queryClass, queryClass.shape, inForce(resolution.defaultOptions, resolution.maxMtDop)),
     };
   }
 }

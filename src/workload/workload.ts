@@ -60,8 +60,11 @@ export interface Workload {
 
 /** How requests find their pool; made from the pool directory by whoever starts the run. */
 export interface Resolver {
-  resolve(requestedPool: string, user: string): Resolution;
+  resolve(requestedPool: string, user: string, estimateUnder: EstimateUnder): Resolution;
 }
+
+/** The planner's estimate per host with these options in force: it may decide about the pool (admission 6.4). */
+export type EstimateUnder = (options: Readonly<Record<string, string>>, maxMtDop: number) => number;
 
 export type Resolution =
   | {

@@ -307,6 +307,16 @@ describe("what is wrong is told with file, line, found, expected, remedy", () =>
       '"exec-2" is no coordinator of this cluster',
     ],
     [
+      "6.4 group sets where there are no groups",
+      { flags: '{ expected_executor_group_sets: "root.a:2" }' },
+      "changes nothing where no executors are in a group. Write  executorGroup: root.a-000",
+    ],
+    [
+      "6.4 group sets that the product does not start with",
+      { flags: '{ expected_executor_group_sets: "root.a" }' },
+      "Invalid executor group set format: root.a",
+    ],
+    [
       "9.2 lost releases where nobody sends any",
       { faults: "[{ at: 0s, fault: releasesLost, chance: 0.5 }]" },
       "it releases by a call. Write  cluster: { admission: admissiond }",

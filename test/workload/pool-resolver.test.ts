@@ -17,7 +17,7 @@ function resolutionIn(
   const scenario = { ...readScenario(EXAMPLE), users };
   const flags = flagsOf(scenario);
   const pools = openPools(scenario, flags);
-  return poolResolver(() => pools, flags, users).resolve(pool, user);
+  return poolResolver(() => pools, flags, users).resolve(pool, user, () => 0);
 }
 
 describe("the example's pools", () => {
@@ -64,7 +64,7 @@ describe("flags instead of files", () => {
     const flags = flagsOf(scenario);
     const pools = openPools(scenario, flags);
     expect(pools.configOf("default-pool").maxRequests).toBe(3);
-    expect(poolResolver(() => pools, flags, {}).resolve("root.anything", "bob")).toMatchObject({
+    expect(poolResolver(() => pools, flags, {}).resolve("root.anything", "bob", () => 0)).toMatchObject({
       kind: "resolved",
       pool: "default-pool",
       defaultOptions: { MEM_LIMIT: "2147483648" },
@@ -76,7 +76,7 @@ describe("pool-configuration 3.5: resolved at submission and again at admission"
   const resolved = (keys: Readonly<Record<string, string>>, requested: string, defaults = "") => {
     const pools = directory({ allocation: allocation(queue("", "a") + queue("", "b")), site: site(keys) });
     const flags = { ...DEFAULT_FLAGS, default_query_options: defaults };
-    return poolResolver(() => pools, flags, {}).resolve(requested, "ana");
+    return poolResolver(() => pools, flags, {}).resolve(requested, "ana", () => 0);
   };
 
   test("REQUEST_POOL among a pool's default options sends the query elsewhere, with the first pool's options", () => {
@@ -105,5 +105,50 @@ describe("pool-configuration 3.5: resolved at submission and again at admission"
     expect(resolved({ "placed.root": "x" }, "a")).toEqual({ kind: "unresolved", error });
     expect(resolved({ "placed.root.a": "x" }, "a")).toEqual({ kind: "unresolved", error });
     expect(resolved({ "placed.root.b": "x" }, "a")).toMatchObject({ kind: "resolved", pool: "root.a" });
+  });
+});
+
+describe("6.4 the planner's choice among executor group sets", () => {
+  const MIB = 2 ** 20;
+  const limited = site({
+    "impala.admission-control.max-query-mem-limit.root.small": String(1024 * MIB),
+    "impala.admission-control.max-query-mem-limit.root.large": String(8192 * MIB),
+  });
+  const queues = ["small", "large", "other"].map((name) => queue("", name)).join("");
+  const pools = directory({ allocation: allocation(queues), site: limited });
+  const chosen = (over: { asked?: string; estimate?: number; sets?: string; checksLast?: boolean } = {}): string => {
+    const flags = {
+      ...DEFAULT_FLAGS,
+      expected_executor_group_sets: over.sets ?? "root.large:10,root.small:2",
+      skip_resource_checking_on_last_executor_group_set: over.checksLast !== true,
+    };
+    const estimate = (over.estimate ?? 1) * MIB;
+    const found = poolResolver(() => pools, flags, {}).resolve(over.asked ?? "", "ana", () => estimate);
+    return found.kind === "resolved" ? found.pool : found.error;
+  };
+
+  test.each([
+    { estimate: 1024, pool: "root.small" },
+    { estimate: 1025, pool: "root.large" },
+    { estimate: 8193, pool: "root.large" },
+  ])("$estimate mb a host: $pool", ({ estimate, pool }) => {
+    expect(chosen({ estimate })).toBe(pool);
+  });
+
+  test("the last set may be checked too", () => {
+    expect(chosen({ estimate: 8192, checksLast: true })).toBe("root.large");
+    expect(chosen({ estimate: 8193, checksLast: true })).toContain("does not fit largest executor group sets");
+  });
+
+  test("a pool that is asked for picks its set, whatever the estimate; one without a set is an error", () => {
+    expect(chosen({ asked: "small", estimate: 9000 })).toBe("root.small");
+    expect(chosen({ asked: "root.large" })).toBe("root.large");
+    expect(chosen({ asked: "root.other" })).toBe(
+      "Request pool: root.other does not map to any known executor group set.",
+    );
+  });
+
+  test("without the flag nobody is sent anywhere", () => {
+    expect(chosen({ sets: "", asked: "root.other", estimate: 9000 })).toBe("root.other");
   });
 });

@@ -294,7 +294,7 @@ describe("pools and options", () => {
     const counting: Resolver = {
       resolve: (pool, user) => {
         asked.push(user);
-        return OPEN.resolve(pool, user);
+        return OPEN.resolve(pool, user, () => 0);
       },
     };
     const w = workload(
