@@ -156,3 +156,39 @@ export class ProgressBlock {
     return this.#lines === 0 ? "" : `\x1b[${this.#lines}A\x1b[0J`;
   }
 }
+
+const CLEAR_LINE = "\r\x1b[2K";
+
+/** One line, written again and again. It leaves the cursor alone: whoever stops the command keeps it. */
+export class ProgressLine {
+  readonly #stream: OutputStream;
+  readonly #now: () => number;
+  readonly #every: number;
+  #drawnAt: number;
+  #isShown = false;
+
+  /** Drawn at most every so many real milliseconds, the first time after as many. */
+  constructor(stream: OutputStream, every: number, now: () => number) {
+    this.#stream = stream;
+    this.#now = now;
+    this.#every = every;
+    this.#drawnAt = now();
+  }
+
+  /** `text` is asked for only if it will be seen. */
+  draw(text: () => string): void {
+    if (this.#now() - this.#drawnAt >= this.#every) this.drawNow(text());
+  }
+
+  drawNow(text: string): void {
+    this.#drawnAt = this.#now();
+    this.#isShown = true;
+    this.#stream.write(`${CLEAR_LINE}${text.slice(0, (this.#stream.columns ?? 80) - 1)}`);
+  }
+
+  /** May be called twice. */
+  end(): void {
+    if (this.#isShown) this.#stream.write(CLEAR_LINE);
+    this.#isShown = false;
+  }
+}

@@ -20,6 +20,7 @@ import { RecordsWriter } from "./records-file.ts";
 import { renderReport } from "./report.ts";
 import { exitCodeOf, type RunReport, reportJson } from "./run-report.ts";
 import { expectedRecordsBytes, expectedSubmissions, ScenarioRun } from "./scenario-run.ts";
+import { SimulateProgress } from "./simulate-progress.ts";
 import { type ColourChoice, lookFor, type Surroundings, writeJson, writeLines } from "./surroundings.ts";
 
 export interface SimulateOptions extends ColourChoice {
@@ -57,20 +58,32 @@ export async function simulateCommand(
   options: SimulateOptions,
   surroundings: Surroundings,
 ): Promise<number> {
-  const report = await simulateScenario(path, options);
+  const look = lookFor(surroundings.stdout, surroundings, options);
+  const report = await simulateScenario(path, options, ({ scenario }) => {
+    return new SimulateProgress(surroundings, scenario, look.unicode);
+  });
   if (options.json) writeJson(surroundings.stdout, reportJson(report));
-  else writeLines(surroundings.stdout, renderReport(report, lookFor(surroundings.stdout, surroundings, options)));
+  else writeLines(surroundings.stdout, renderReport(report, look));
   return exitCodeOf(report);
 }
 
-export async function simulateScenario(path: string, options: SimulateOptions): Promise<RunReport> {
+async function simulateScenario(
+  path: string,
+  options: SimulateOptions,
+  progressOf: (run: ScenarioRun) => SimulateProgress,
+): Promise<RunReport> {
   inlineMore();
   const run = await ScenarioRun.open(path, { seed: options.seed ?? null });
   const file = recordsPath(run, options.records);
   const log = options.queryLog === undefined ? null : new QueryLogFile(options.queryLog, run.scenario);
   const hosts = expectedSubmissions(run.scenario) > MOST_TOLD && file === null ? null : run.newHostFold();
+  const progress = progressOf(run);
+  const input = inputOf(run, progress);
   const isPlain = file === null && log === null;
-  const { summary, endedAt } = isPlain ? simulateFast(run, hosts) : simulateTold(run, { file, log, hosts });
+  const { summary, endedAt } = isPlain
+    ? simulateFast(run, input, hosts)
+    : simulateTold(run, input, { file, log, hosts });
+  progress.end();
   return run.report(summary, {
     mode: "virtual",
     overAdmittedHosts: hosts?.finish(endedAt) ?? null,
@@ -87,10 +100,10 @@ interface Simulated {
   readonly endedAt: number;
 }
 
-function simulateFast(run: ScenarioRun, hosts: HostOverAdmissionFold | null): Simulated {
+function simulateFast(run: ScenarioRun, input: SimulationInput, hosts: HostOverAdmissionFold | null): Simulated {
   const fold = run.newFold();
   const emit = hosts === null ? {} : { emit: (event: RunEvent) => hosts.add(event), onlyOutcomes: true };
-  const { endedAt } = simulate({ ...inputOf(run), observer: fold, ...emit });
+  const { endedAt } = simulate({ ...input, observer: fold, ...emit });
   return { summary: fold.finish(), endedAt };
 }
 
@@ -101,11 +114,10 @@ interface Listeners {
   readonly hosts: HostOverAdmissionFold | null;
 }
 
-function simulateTold(run: ScenarioRun, { file, log, hosts }: Listeners): Simulated {
+function simulateTold(run: ScenarioRun, input: SimulationInput, { file, log, hosts }: Listeners): Simulated {
   const fold = run.newFold();
   const observer = new EventObserver(fold);
   const records = file === null ? null : new RecordsWriter(file, run.recordsHeader("virtual", null));
-  const input = inputOf(run);
   const { endedAt } = simulate({
     ...input,
     workload: log === null ? input.workload : log.watching(input.workload),
@@ -122,7 +134,7 @@ function simulateTold(run: ScenarioRun, { file, log, hosts }: Listeners): Simula
   return { summary: fold.finish(), endedAt };
 }
 
-function inputOf(run: ScenarioRun): SimulationInput {
+function inputOf(run: ScenarioRun, { inspect }: SimulateProgress): SimulationInput {
   const { scenario, workload, flags } = run;
   // A pool without a record never gets here: the workload has told its queries so.
   const configs: PoolConfigs = { configOf: (pool) => run.configOf(pool) ?? DEFAULT_POOL_CONFIG };
@@ -132,6 +144,7 @@ function inputOf(run: ScenarioRun): SimulationInput {
     flags,
     pools: configs,
     looksAtHosts: true,
+    ...(inspect === undefined ? {} : { inspect }),
     changedPools: (fault) => {
       if (fault.kind === "configChanges") run.changePools(fault);
       return configs;

@@ -6,27 +6,24 @@
  */
 import type { Evaluate, Job } from "../../insight/size/problem.ts";
 import { plural } from "./figures.ts";
-import { ProgressBlock } from "./progress.ts";
+import { ProgressLine } from "./progress.ts";
 import type { Surroundings } from "./surroundings.ts";
 
 const MIN_MS_BETWEEN_FRAMES = 100;
 
 export class SizeProgress {
-  readonly #block: ProgressBlock | null;
-  readonly #now: () => number;
+  readonly #line: ProgressLine | null;
   #step = "";
   #done = 0;
   #wanted = 0;
-  #drawnAt = Number.NEGATIVE_INFINITY;
 
   constructor({ stderr }: Surroundings, now: () => number = () => performance.now()) {
-    this.#block = stderr.isTTY === true ? new ProgressBlock(stderr) : null;
-    this.#now = now;
+    this.#line = stderr.isTTY === true ? new ProgressLine(stderr, MIN_MS_BETWEEN_FRAMES, now) : null;
   }
 
   /** Something that takes a while and has no parts. */
   say(text: string): void {
-    this.#block?.draw([`size: ${text}`]);
+    this.#line?.drawNow(`size: ${text}`);
   }
 
   /** The same jobs, announced before they are run. */
@@ -39,27 +36,25 @@ export class SizeProgress {
 
   #begin(jobs: readonly Job[]): void {
     const [job] = jobs;
-    if (this.#block === null || job === undefined) return;
+    if (job === undefined) return;
     this.#step = stepOf(job);
     this.#done = 0;
     this.#wanted = jobs.length;
-    this.#draw();
+    this.#line?.drawNow(this.#text());
   }
 
   /** One of them is done. */
   readonly jobDone = (): void => {
     this.#done++;
-    if (this.#now() - this.#drawnAt >= MIN_MS_BETWEEN_FRAMES) this.#draw();
+    this.#line?.draw(() => this.#text());
   };
 
-  #draw(): void {
-    if (this.#block === null) return;
-    this.#drawnAt = this.#now();
-    this.#block.draw([`size: ${this.#step}: ${this.#done} of ${this.#wanted} ${plural(this.#wanted, "run")}`]);
+  #text(): string {
+    return `size: ${this.#step}: ${this.#done} of ${this.#wanted} ${plural(this.#wanted, "run")}`;
   }
 
   end(): void {
-    this.#block?.end();
+    this.#line?.end();
   }
 }
 

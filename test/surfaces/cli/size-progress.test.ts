@@ -25,8 +25,8 @@ async function seen(jobs: readonly Job[], isTTY: boolean): Promise<string[]> {
   });
   await evaluate(jobs);
   progress.end();
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: these are the codes.
-  return written.split(/\x1b\[[?0-9]*[a-zA-Z]|\n/).filter((part) => part !== "");
+  expect(written.endsWith("\r\x1b[2K") || written === "").toBe(true);
+  return written.split("\r\x1b[2K").filter((part) => part !== "");
 }
 
 describe("DESIGN 2 what size is doing", () => {
