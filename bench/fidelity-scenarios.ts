@@ -8,6 +8,9 @@
 import { join } from "node:path";
 import type { Scenario } from "../src/config/scenario.ts";
 import { parseScenario, readScenario } from "../src/config/scenario-file.ts";
+import { flagsOf, openPools } from "../src/config/scenario-pools.ts";
+import { poolResolver } from "../src/workload/pool-resolver.ts";
+import { createWorkload } from "../src/workload/scenario-workload.ts";
 
 export const TIME_SCALE = 20;
 const HOLD_S = 2;
@@ -21,7 +24,7 @@ export const LEVEL_KINDS: readonly LevelKind[] = ["running", "memory", "mixed", 
 
 interface Level {
   readonly kind: LevelKind;
-  /** Offered over what the pool gives, as the rates say; what was drawn differs by a few per cent. */
+  /** Offered over what the pool gives, by what was drawn, not only by the rates. */
   readonly load: number;
   readonly seed: number;
   /** How long requests come: at least so many mean holds and, in the mean, so many queries. */
@@ -47,10 +50,17 @@ const TWO_SIZES: readonly Class[] = [
   { name: "large", limitMb: 300, peakMb: 360, holdS: 3.2, share: 0.25 },
 ];
 
-export function levelScenario({ kind, load, seed, holds, queries }: Level): Scenario {
-  const classes = kind === "mixed" ? TWO_SIZES : ONE_SIZE;
-  const byMemory = kind === "memory" || kind === "mixed";
-  const poolMb = PLACES * 100 * (kind === "mixed" ? 3 : 1);
+/** Near 1 a draw that offers a few per cent more is another level, so rates are set by what this seed really draws. */
+export function levelScenario(level: Level): Scenario {
+  const drawn = scenarioWith(level, 1);
+  return scenarioWith(level, level.load / offeredBy(drawn, level.kind));
+}
+
+/** `stretch`: the same requests come so many times faster. */
+function scenarioWith({ kind, load, seed, holds, queries }: Level, stretch: number): Scenario {
+  const classes = classesOf(kind);
+  const byMemory = isByMemory(kind);
+  const poolMb = poolMbOf(kind);
   // A query's demand, in places or in megabyte-seconds of one host.
   const demand = mean(classes, (c) => c.holdS * (byMemory ? c.limitMb : 1));
   const perSecond = (load * (byMemory ? poolMb : PLACES)) / demand;
@@ -75,12 +85,40 @@ export function levelScenario({ kind, load, seed, holds, queries }: Level): Scen
     pools: "flags",
     flags: { ...limit, ...overload },
     queries: Object.fromEntries(classes.map((c) => [c.name, queryClass(c)])),
-    arrivals: classes.map((c) => ({ rate: perSecond * c.share, query: c.name, from: "0s", to: `${seconds}s` })),
+    arrivals: classes.map((c) => ({
+      rate: perSecond * c.share * stretch,
+      query: c.name,
+      from: "0s",
+      to: `${seconds / stretch}s`,
+    })),
     scale: { time: TIME_SCALE, memory: 1024 },
     threads: 2,
   };
   return parseScenario(JSON.stringify(scenario), `${scenario.name}.json`);
 }
+
+/** What all requests hold, each for its drawn duration, over what the pool gives in the time in which they come. */
+function offeredBy(scenario: Scenario, kind: LevelKind): number {
+  const workload = createWorkload(
+    scenario,
+    poolResolver(() => openPools(scenario, flagsOf(scenario)), flagsOf(scenario), scenario.users),
+  );
+  const places = new Map(classesOf(kind).map((c) => [c.name, isByMemory(kind) ? c.limitMb : 1]));
+  let held = 0;
+  let last = 0;
+  while (workload.nextAt() < Number.POSITIVE_INFINITY) {
+    const s = workload.take();
+    last = s.intended;
+    held += s.duration * places.get(scenario.queries[s.queryClass]!.name)!;
+    workload.ended(s, "finished", s.intended);
+  }
+  return held / (last * (isByMemory(kind) ? poolMbOf(kind) : PLACES));
+}
+
+const classesOf = (kind: LevelKind): readonly Class[] => (kind === "mixed" ? TWO_SIZES : ONE_SIZE);
+const isByMemory = (kind: LevelKind): boolean => kind === "memory" || kind === "mixed";
+/** Of each host. */
+const poolMbOf = (kind: LevelKind): number => PLACES * 100 * (kind === "mixed" ? 3 : 1);
 
 /** What a host reserves for a query is its limit while it runs, and the pool hears of it through the topic. */
 const queryClass = ({ limitMb, peakMb, holdS }: Class) => ({
@@ -94,11 +132,14 @@ const queryClass = ({ limitMb, peakMb, holdS }: Class) => ({
 const mean = (classes: readonly Class[], of: (c: Class) => number): number =>
   classes.reduce((sum, c) => sum + c.share * of(c), 0);
 
-/** Name, and when its last wait ends by the rules alone; null: by a timeout. */
-export const BURSTS: readonly { readonly file: string; readonly lastWaitMs: number | null }[] = [
-  { file: "scenario.yaml", lastWaitMs: 16_000 },
-  { file: "dedicated-coordinator.yaml", lastWaitMs: 16_000 },
-  { file: "dropped-statistics.yaml", lastWaitMs: null },
+/**
+ * How long the last one waits by the rules: four waves of 4 s, each of which begins at the topic round after the
+ * release that makes room for it; with dropped statistics seven waves of the same, before the others time out.
+ */
+export const BURSTS: readonly { readonly file: string; readonly lastWaitMs: number }[] = [
+  { file: "scenario.yaml", lastWaitMs: 4 * 4100 },
+  { file: "dedicated-coordinator.yaml", lastWaitMs: 4 * 4100 },
+  { file: "dropped-statistics.yaml", lastWaitMs: 7 * 4100 },
 ];
 
 export const burstScenario = (file: string): Scenario =>

@@ -32,6 +32,11 @@ export interface Bar {
   readonly holds: boolean;
 }
 
+export interface Excess {
+  readonly most: number;
+  readonly areaMs: number;
+}
+
 export interface PoolComparison {
   readonly pool: string;
   readonly submitted: number;
@@ -49,6 +54,8 @@ export interface PoolComparison {
     readonly p99: number;
     readonly most: number;
   };
+  /** Most queries that ran over the pool's limit, and their query-milliseconds. */
+  readonly overAdmission: { readonly measured: Excess; readonly predicted: Excess };
   readonly bars: readonly Bar[];
 }
 
@@ -98,8 +105,18 @@ function comparePool(
   const figures = { measured: figuresOf(measured), predicted: figuresOf(predicted) };
   const perQuery = { compared: apart.length, median: of(0.5), p99: of(0.99), most: of(1) };
   const lastWait = { measured: longestWait(measured), predicted: longestWait(predicted) };
-  const base = { pool, submitted: measured.length, ...figures, meanHold, lastWait, load, perQuery };
+  const { summaries } = context;
+  const overAdmission = {
+    measured: excessOf(pool, summaries.measured),
+    predicted: excessOf(pool, summaries.predicted),
+  };
+  const base = { pool, submitted: measured.length, ...figures, meanHold, lastWait, load, perQuery, overAdmission };
   return { ...base, bars: barsFor(base, context) };
+}
+
+function excessOf(pool: string, summaries: readonly PoolSummary[]): Excess {
+  const { most, areaMs } = summaries.find((s) => s.pool === pool)?.overAdmission.running ?? { most: 0, areaMs: 0 };
+  return { most, areaMs };
 }
 
 const longestWait = (queries: readonly MeasuredQuery[]): number =>
@@ -191,21 +208,15 @@ function barsFor(c: Omit<PoolComparison, "bars">, context: ComparisonContext): B
   const of = (side: readonly PoolSummary[]) => side.find((s) => s.pool === c.pool);
   const live = of(context.summaries.measured);
   const simulated = of(context.summaries.predicted);
-  if (live !== undefined && simulated !== undefined) bars.push(...barsOfSummaries(live, simulated, load, context));
-  return bars;
-}
-
-function barsOfSummaries(m: PoolSummary, p: PoolSummary, load: number | null, context: ComparisonContext): Bar[] {
-  const bars: Bar[] = [];
   if (load !== null && load >= 1) {
-    const isSame = m.binding?.constraint === p.binding?.constraint;
+    const isSame = live?.binding?.constraint === simulated?.binding?.constraint;
     bars.push({ name: "binding constraint", found: isSame ? 0 : 1, allowed: 0, unit: "same", holds: isSame });
   }
   if (context.controllers > 1) {
-    const over = (s: PoolSummary) => s.overAdmission.running;
+    const over = c.overAdmission;
     bars.push(
-      within("over-admission, most", Math.abs(over(m).most - over(p).most), 1, "queries"),
-      relative("over-admission, area", over(m).areaMs, over(p).areaMs, 0.15, 0),
+      within("over-admission, most", Math.abs(over.measured.most - over.predicted.most), 1, "queries"),
+      relative("over-admission, area", over.measured.areaMs, over.predicted.areaMs, 0.15, 0),
     );
   }
   return bars;
