@@ -98,7 +98,7 @@ export class LiveStatestore {
     this.#subscribers.forEach((s, i) => {
       this.#store.subscribe(s.address, s.coordinator === null);
       if (s.coordinator !== null) this.#ask(s, s.coordinator, this.#store.updateFor(s.address), now, ignored);
-      this.#plan(s, ((i * period) / this.#subscribers.length) as Instant);
+      this.#plan(s, (Math.floor((i * period * 1000) / this.#subscribers.length) / 1000) as Instant);
     });
   }
 
@@ -167,15 +167,20 @@ export class LiveStatestore {
   #exchange(s: Subscriber, now: Instant): void {
     const { coordinator, life } = s;
     if (s.isCutOff) this.#planNext(s, now);
-    else if (coordinator === null) {
-      const entries = this.#report(s);
-      if (entries.length > 0) this.#around.emit({ kind: "topicPublished", at: now, host: s.address });
-      this.#answer(s, life, entries, now);
-    } else {
+    else if (coordinator === null) this.#later(this.#spec.receiveLag, now, (at) => this.#reportOf(s, life, at));
+    else {
       const update = this.#store.updateFor(s.address);
       const answered = (entries: readonly TopicEntry[], at: Instant): void => this.#answer(s, life, entries, at);
       this.#later(this.#spec.receiveLag, now, (at) => this.#ask(s, coordinator, update, at, answered));
     }
+  }
+
+  /** A process without a controller says what its host has reserved when the update has come to it. */
+  #reportOf(s: Subscriber, life: number, now: Instant): void {
+    if (!this.#isRunning || !s.isAlive || s.life !== life) return;
+    const entries = this.#report(s);
+    if (entries.length > 0) this.#around.emit({ kind: "topicPublished", at: now, host: s.address });
+    this.#answer(s, life, entries, now);
   }
 
   /** The exchange's second half; the next one starts when it has ended. */
