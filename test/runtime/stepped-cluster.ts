@@ -126,6 +126,9 @@ class Instances {
   }
 }
 
+/** Nobody is blacklisted here, and no statestore comes back. */
+const VIEW_SETTINGS = { blacklist: { maxMissedHeartbeats: 10, heartbeatMs: 1000 }, recoveryGraceMs: 30_000 };
+
 /** Everything that a run of the scenario tells, until the last of its queries has ended. */
 export function steppedCluster(scenario: Scenario): readonly RunEvent[] {
   const events: RunEvent[] = [];
@@ -171,7 +174,7 @@ export function steppedCluster(scenario: Scenario): readonly RunEvent[] {
     .filter((b) => b.isCoordinator)
     .map(({ address: hostId }) => {
       const options = controllerOptions({ hostId, mode: "distributed", flags: controllerFlagsOf(flags) });
-      const view = new OwnView(cluster, { maxMissedHeartbeats: 10, heartbeatMs: 1000 });
+      const view = new OwnView(cluster, VIEW_SETTINGS);
       return new Coordinator(hostId, (tell) => new LocalDesk(options, { ...shared, tell }), view, around);
     });
   const statestore = new LiveStatestore(
