@@ -399,6 +399,20 @@ export class Coordinator implements TopicReader {
     this.#desk.exchange(usages, update);
   }
 
+  /** Executors end what they run for it: they don't know it any more. */
+  endRunning(why: string): void {
+    for (const q of [...this.#queries.values()]) this.#stopRunning(q, "failed", why);
+  }
+
+  /** A host left the membership: who still has work there has lost it. */
+  hostLeft(address: string): void {
+    for (const q of [...this.#queries.values()]) {
+      const position = q.places.findIndex((p) => p.host === address);
+      if (position >= 0 && (q.openAt[position] ?? 0) > 0)
+        this.#stopRunning(q, "failed", `Failed due to unreachable impalad(s): ${address}`);
+    }
+  }
+
   /**
    * The process dies, and its running queries are stopped (admission 9.5). Its queue dies with it; or, with
    * `admissiond`, stays, and what ran is held until that hears.

@@ -21,6 +21,8 @@ export class LiveFaults {
   /** Lost hosts whose thread is there again. */
   readonly #ready = new Set<string>();
   readonly #lost = new Set<string>();
+  /** Coordinators that the statestore doesn't reach. */
+  readonly #cut = new Set<string>();
   readonly #dice: Philox;
   #rolls = 0;
   readonly #lossChance = new Map<string | null, number>();
@@ -61,10 +63,10 @@ export class LiveFaults {
         this.#coordinatorReturns(fault.host, now);
         break;
       case "coordinatorCutOff":
-        this.#run.statestore.cutOff(fault.host, true);
+        this.#cutOff(fault.host, now);
         break;
       case "coordinatorRejoins":
-        this.#run.statestore.cutOff(fault.host, false);
+        this.#rejoins(fault.host, now);
         break;
       case "statestoreStops":
         this.#run.statestore.stop();
@@ -98,6 +100,31 @@ export class LiveFaults {
     if (chance === 0) return false;
     this.#dice.at(this.#rolls++, 0, 0, 0);
     return this.#dice.first() < chance;
+  }
+
+  /** It goes on deciding. Missed for long enough, it leaves the membership, and executors end what it has running. */
+  #cutOff(address: string, now: Instant): void {
+    const { statestore, cluster, coordinators, timers, scenario } = this.#run;
+    this.#cut.add(address);
+    statestore.cutOff(address, true);
+    timers.at((now + scenario.cluster.statestore.failureAfter) as Instant, () => {
+      if (!this.#cut.has(address) || !cluster.has(address)) return;
+      cluster.leave(address);
+      statestore.failed(address);
+      for (const c of coordinators)
+        if (c.address === address) c.endRunning(`The coordinator ${address} left the cluster`);
+        else c.hostLeft(address);
+    });
+  }
+
+  #rejoins(address: string, now: Instant): void {
+    const { statestore, cluster, coordinators } = this.#run;
+    if (!this.#cut.delete(address)) return;
+    statestore.cutOff(address, false);
+    if (cluster.has(address)) return;
+    cluster.join(address);
+    statestore.joined(address, now);
+    coordinators.find((c) => c.address === address)?.reconnected(now);
   }
 
   /** The fleet has lost a host; its instances have ended and its memory is back. */
@@ -152,6 +179,7 @@ export class LiveFaults {
   #coordinatorReturns(address: string, now: Instant): void {
     const coordinator = this.#run.coordinators.find((c) => c.address === address);
     if (coordinator === undefined || coordinator.isAlive || this.#lost.has(address)) return;
+    this.#cut.delete(address);
     coordinator.restart();
     this.#run.cluster.join(address);
     this.#run.statestore.joined(address, now);

@@ -148,6 +148,7 @@ export class LiveStatestore {
     for (const s of this.#named(address)) {
       this.#around.timers.cancel(s.next);
       s.isAlive = true;
+      s.isCutOff = false;
       s.life++;
       if (!this.#isRunning) continue;
       this.#store.subscribe(s.address, s.coordinator === null);

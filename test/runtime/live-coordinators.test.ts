@@ -9,6 +9,7 @@ import { EventObserver } from "../../src/insight/event-observer.ts";
 import { SummaryFold } from "../../src/insight/summary-fold.ts";
 import { drainedAtOnce, drainedWhileBusy, expectClean, leavesNothingBehind, startedThreads } from "./live-checks.ts";
 import { expectSameAgain, firstEvent, open, runOf, small, type Told } from "./live-fixture.ts";
+import { simulated } from "./simulated.ts";
 
 leavesNothingBehind();
 
@@ -223,6 +224,58 @@ describe("faults of one coordinator among several", () => {
     expect(heard.length).toBeLessThanOrEqual(2);
     expect(others.length).toBeGreaterThan(2 * heard.length);
     expect(count("released")).toBe(9);
+    expectClean(report);
+  });
+});
+
+describe("9.5 a coordinator that the statestore misses, and that lives", () => {
+  const releasedOf = (events: readonly RunEvent[]) =>
+    Object.fromEntries(
+      events.flatMap((e) => (e.kind === "released" ? [[e.query, `${e.state} ${e.error ?? ""}`.trim()] as const] : [])),
+    );
+
+  test.each(["distributed", "admissiond"])("%s: executors end what it runs, as in virtual time", async (admission) => {
+    const scenario = small({
+      cluster: { ...three, admission },
+      query: { duration: "200s" },
+      arrivals: [
+        { at: "0s", coordinator: "coord-1", query: "q", count: 1 },
+        { at: "0s", coordinator: "coord-2", query: "q", count: 2 },
+        // Back in the cluster it runs queries to their ends again.
+        { at: "150s", coordinator: "coord-2", query: "q", count: 1 },
+      ],
+      faults: [
+        { at: "50s", fault: "coordinatorCutOff", host: "coord-2" },
+        { at: "100s", fault: "coordinatorRejoins", host: "coord-2" },
+      ],
+      time: 100,
+    });
+    const told = await runOf(scenario);
+    const released = releasedOf(told.events);
+    expect(released).toEqual(releasedOf(simulated(scenario)));
+    expect(Object.values(released).sort()).toEqual([
+      "failed The coordinator coord-2:27000 left the cluster",
+      "failed The coordinator coord-2:27000 left the cluster",
+      "finished",
+      "finished",
+    ]);
+    for (const e of told.events)
+      if (e.kind === "released" && e.state === "failed") expect(e.at).toBeGreaterThanOrEqual(60_000);
+    expectClean(told.report);
+  });
+
+  test("back before anybody misses it, nothing has happened", async () => {
+    const scenario = small({
+      cluster: three,
+      query: { duration: "100s" },
+      arrivals: [{ at: "0s", coordinator: "coord-2", query: "q", count: 2 }],
+      faults: [
+        { at: "20s", fault: "coordinatorCutOff", host: "coord-2" },
+        { at: "21s", fault: "coordinatorRejoins", host: "coord-2" },
+      ],
+    });
+    const { events, report } = await runOf(scenario);
+    expect(Object.values(releasedOf(events))).toEqual(["finished", "finished"]);
     expectClean(report);
   });
 });
