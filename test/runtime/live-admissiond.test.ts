@@ -5,8 +5,8 @@
 import { describe, expect, test } from "vitest";
 import { heardAt, timeoutNoticedAt } from "../../src/core/admission/status-calls.ts";
 import type { RunEvent } from "../../src/core/events.ts";
-import { expectClean, leavesNothingBehind } from "./live-checks.ts";
-import { runOf, type Small, small } from "./live-fixture.ts";
+import { drainedWhileBusy, expectClean, leavesNothingBehind } from "./live-checks.ts";
+import { expectSameAgain, firstEvent, open, runOf, type Small, small } from "./live-fixture.ts";
 import { simulated } from "./simulated.ts";
 
 leavesNothingBehind();
@@ -148,6 +148,28 @@ describe("9.5 what admissiond is not told", () => {
       ...Array(4).fill(" immediately failed"),
       ...Array(3).fill(" queued"),
     ]);
+    expectClean(report);
+  });
+});
+
+describe("Ctrl-C with admissiond", () => {
+  test("once: who waits is cancelled when its coordinator hears, who runs finishes", async () => {
+    const told = await drainedWhileBusy(two, 12);
+    expectSameAgain(told.calls);
+  });
+
+  test("twice: every query ends, and nothing runs on", async () => {
+    const told = await open(
+      of({ query: { duration: "10h" }, arrivals: [{ at: "0s", query: "q", count: 9 }], faults: [] }),
+    );
+    const done = told.run.run();
+    await firstEvent(told, () => told.count("fragmentStarted") >= 1 && told.count("queued") >= 3);
+    told.run.drain();
+    told.run.stop();
+    const report = await done;
+    expect(report.ended).toBe("stopped");
+    const ended = told.events.filter((e) => e.kind === "released" || e.kind === "cancelled");
+    expect(ended).toHaveLength(told.count("submitted"));
     expectClean(report);
   });
 });

@@ -74,7 +74,9 @@ async function start(): Promise<Run> {
       run.drain();
       expect((await done).leftBehind).toEqual([]);
       const replay = new Replay();
-      for (const e of events) if (e.kind === "controllerCall") expect(replay.take(e)).toBeNull();
+      // As a records file has them: pools come with the calls, and the files of the start are not asked.
+      const written = events.map((e) => JSON.parse(JSON.stringify(e)) as RunEvent);
+      for (const e of written) if (e.kind === "controllerCall") expect(replay.take(e)).toBeNull();
     },
   };
 }
