@@ -167,12 +167,12 @@ export function adviceText(a: Advice): string {
         .slice(0, 3)
         .map((g) => `${g.queryClass} from ${gib(g.estimate)} to about ${gib(g.wouldBe)} a host`)
         .join(", ");
-      return `COMPUTE STATS ${a.table}: its statistics are missing or corrupt and ${a.classes.length} class(es) that read it are estimated far off. Expected: ${gain}.`;
+      return `COMPUTE STATS ${a.table}: its statistics are missing or corrupt and ${a.classes.length} ${a.classes.length === 1 ? "class that reads it is" : "classes that read it are"} estimated far off. Expected: ${gain}.`;
     }
     case "K2":
       return `COMPUTE STATS ${a.table}, suspected: ${a.classes.length} classes estimated at 8 times their peaks or more share this one table (${a.classes.slice(0, 5).join(", ")}).`;
     case "K4":
-      return `Set max-query-mem-limit of ${a.pool} to ${a.maxMem} (${gib(a.maxMem)}): no peak in the log needs more, and ${a.profits.length} class(es) are estimated above it (${a.profits.slice(0, 5).join(", ")}).`;
+      return `Set max-query-mem-limit of ${a.pool} to ${a.maxMem} (${gib(a.maxMem)}): no peak in the log needs more, and ${a.profits.length} ${a.profits.length === 1 ? "class is" : "classes are"} estimated above it (${a.profits.slice(0, 5).join(", ")}).`;
     case "K5":
       return a.asPoolMinimum
         ? `Set min-query-mem-limit of ${a.pool} to ${a.memLimit} (${gib(a.memLimit)}): ${a.queryClass} and most of the pool run into their limits.`

@@ -18,7 +18,7 @@ import { SummaryFold } from "../../insight/summary-fold.ts";
 import { shareText, timeText } from "./figures.ts";
 import { type Look, padEnd } from "./look.ts";
 import { recordedRun } from "./recorded-run.ts";
-import { readRecords } from "./records-file.ts";
+import { cutOffNote, readRecords } from "./records-file.ts";
 import { type ColourChoice, lookFor, type Surroundings, writeJson, writeLines } from "./surroundings.ts";
 import { type Column, renderTable } from "./table.ts";
 
@@ -44,15 +44,18 @@ export async function compareCommand(
   options: CompareOptions,
   surroundings: Surroundings,
 ): Promise<number> {
-  const { fidelity, mode } = await fidelityOf(file);
-  const { stdout } = surroundings;
+  const { fidelity, mode, note } = await fidelityOf(file);
+  const { stdout, stderr } = surroundings;
+  writeLines(stderr, note);
   if (options.json) writeJson(stdout, documentOf(fidelity, mode));
   else writeLines(stdout, lines(fidelity, mode, lookFor(stdout, surroundings, options)));
   return fidelity.pools.every((p) => p.bars.every((b) => b.holds)) ? 0 : BAR_MISSED;
 }
 
 /** Of a records file; throws ConfigError when there is nothing in it to compare. */
-export async function fidelityOf(file: string): Promise<{ fidelity: Fidelity; mode: "live" | "virtual" }> {
+export async function fidelityOf(
+  file: string,
+): Promise<{ fidelity: Fidelity; mode: "live" | "virtual"; note: readonly string[] }> {
   let fold: FidelityFold | null = null;
   const header = await headerOf(file);
   const setting = settingOf(header);
@@ -68,7 +71,7 @@ export async function fidelityOf(file: string): Promise<{ fidelity: Fidelity; mo
       "no query of this run reached a pool",
       "Record a run of a scenario with traffic:  waterhole run SCENARIO",
     );
-  return { fidelity, mode };
+  return { fidelity, mode, note: cutOffNote(file, reader) };
 }
 
 async function headerOf(file: string): Promise<RecordsReader["header"]> {

@@ -28,6 +28,7 @@ import { readQueryLog } from "../../workload/query-log/read-query-log.ts";
 import { type Guess, type TracedRequest, traceLines } from "../../workload/query-log/traced-request.ts";
 import { createWorkload } from "../../workload/scenario-workload.ts";
 import { type Trace, withTraces } from "../../workload/traces.ts";
+import { plural } from "./figures.ts";
 import { playingTrace } from "./size-problem.ts";
 
 export interface ImportOptions {
@@ -173,7 +174,7 @@ function headLines(r: LogReport): string[] {
     ...(r.unreadable.count === 0
       ? []
       : [
-          `unreadable: ${r.unreadable.count} rows, the first in line ${r.unreadable.first[0]?.line}: ${r.unreadable.first[0]?.problem}`,
+          `unreadable: ${r.unreadable.count} ${plural(r.unreadable.count, "row")}, the first in line ${r.unreadable.first[0]?.line}: ${r.unreadable.first[0]?.problem}`,
         ]),
     ...r.cuts.map((c) => `cut: ${c}`),
     ...r.holes.slice(0, 5).map((h) => `suspected hole: nothing between ${h.from} and ${h.to}`),
@@ -261,7 +262,7 @@ function classLines(classes: readonly ClassRow[], minor: number): string[] {
     .slice(0, MOST_CLASSES)
     .map((c) => [
       c.queryClass,
-      c.pool,
+      c.pool === "" ? "(none)" : c.pool,
       String(c.n),
       size(c.estimateP50),
       size(c.admittedP50),
@@ -276,7 +277,7 @@ function classLines(classes: readonly ClassRow[], minor: number): string[] {
       `${c.neverUsedGiBHours.toFixed(1)} GiB·h`,
     ]);
   const hidden = minor + Math.max(0, classes.length - MOST_CLASSES);
-  return [...table([head, ...rows]), ...(hidden === 0 ? [] : [`and ${hidden} smaller classes`])];
+  return [...table([head, ...rows]), ...(hidden === 0 ? [] : [`and ${hidden} smaller ${plural(hidden, "class", "classes")}`])];
 }
 
 const MOST_CLASSES = 20;

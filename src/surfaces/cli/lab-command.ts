@@ -9,7 +9,7 @@ import { memoryText, percent, seconds } from "../../insight/size/size-report.ts"
 import { seedOption } from "./options.ts";
 import { openProblem } from "./size-problem.ts";
 import { type ColourChoice, lookFor, type Surroundings, writeJson, writeLines } from "./surroundings.ts";
-import { renderTable } from "./table.ts";
+import { type Column, renderTable } from "./table.ts";
 
 interface LabFlags extends ColourChoice {
   readonly json?: boolean;
@@ -63,18 +63,22 @@ export async function labCommand(path: string, flags: LabFlags, surroundings: Su
 function labLines(r: LabReport, surroundings: Surroundings, flags: LabFlags): string[] {
   const wait = (ms: number | null): string => (ms === null ? "over 5 % lost" : seconds(ms));
   const lost = (g: PolicyRow["all"]): string => percent(g.submitted === 0 ? 0 : g.lost / g.submitted);
+  // Where all are charged about the same there are no large ones to tell of.
+  const bySize: Column<PolicyRow>[] = [
+    { head: "small: mean", align: "right", cell: (row) => seconds(row.small.meanWait) },
+    { head: "p95", align: "right", cell: (row) => wait(row.small.p95) },
+    { head: "large: mean", align: "right", cell: (row) => seconds(row.large.meanWait) },
+    { head: "p95", align: "right", cell: (row) => wait(row.large.p95) },
+    { head: "longest", align: "right", cell: (row) => seconds(row.large.longestWait) },
+    { head: "lost", align: "right", cell: (row) => lost(row.large) },
+  ];
   const table = renderTable<PolicyRow>(
     [
       { head: "policy", align: "left", cell: (row) => row.policy },
       { head: "mean wait", align: "right", cell: (row) => seconds(row.all.meanWait) },
       { head: "p95", align: "right", cell: (row) => wait(row.all.p95) },
       { head: "lost", align: "right", cell: (row) => lost(row.all) },
-      { head: "small: mean", align: "right", cell: (row) => seconds(row.small.meanWait) },
-      { head: "p95", align: "right", cell: (row) => wait(row.small.p95) },
-      { head: "large: mean", align: "right", cell: (row) => seconds(row.large.meanWait) },
-      { head: "p95", align: "right", cell: (row) => wait(row.large.p95) },
-      { head: "longest", align: "right", cell: (row) => seconds(row.large.longestWait) },
-      { head: "lost", align: "right", cell: (row) => lost(row.large) },
+      ...(r.threshold === null ? [] : bySize),
       { head: "mem used", align: "right", leaves: 2, cell: (row) => percent(row.memoryUsed) },
       { head: "passed", align: "right", leaves: 1, cell: (row) => String(row.overtakings) },
     ],
@@ -83,7 +87,7 @@ function labLines(r: LabReport, surroundings: Surroundings, flags: LabFlags): st
   );
   const sizes =
     r.threshold === null
-      ? "all are charged about the same: small are all of them"
+      ? "all are charged about the same"
       : `large is charged more than ${memoryText(r.threshold)}, ${percent(r.largeShare)} of the memory-time`;
   return [
     `${r.pool}: ${r.requests} requests, the same for every policy; ${sizes}`,

@@ -33,7 +33,9 @@ export async function main(arguments_: readonly string[], surroundings: Surround
     await program.parseAsync([...arguments_], { from: "user" });
     return code;
   } catch (error) {
-    return tell(error, surroundings);
+    // Whose help is of use: the command's that was given, if there is one of that name.
+    const named = arguments_.find((a) => program.commands.some((c) => c.name() === a)) ?? null;
+    return tell(error, named, surroundings);
   }
 }
 
@@ -67,10 +69,10 @@ function newProgram(surroundings: Surroundings, exit: (code: number) => void): C
 }
 
 /** Says what went wrong, on stderr, and returns the exit code. */
-function tell(error: unknown, { stderr }: Surroundings): number {
+function tell(error: unknown, command: string | null, { stderr }: Surroundings): number {
   if (error instanceof CommanderError) {
     if (error.exitCode === 0) return 0;
-    writeLines(stderr, ["next: waterhole --help"]);
+    writeLines(stderr, [`next: waterhole ${command === null ? "" : `${command} `}--help`]);
     return WRONG_INPUT;
   }
   if (error instanceof ConfigError) {

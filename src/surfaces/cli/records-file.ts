@@ -83,6 +83,10 @@ export async function readRecords(path: string, take: (event: RunEvent) => void)
   return reader;
 }
 
+/** For standard error; nothing where the end was read. */
+export const cutOffNote = (path: string, { isComplete }: RecordsReader): string[] =>
+  isComplete ? [] : [`note: ${path} has no end: the run was stopped, or the file was cut off. What is there was read.`];
+
 function takeIfAny(event: RunEvent | null, take: (event: RunEvent) => void): void {
   if (event !== null) take(event);
 }

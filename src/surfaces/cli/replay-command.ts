@@ -8,7 +8,7 @@
 import type { Command } from "commander";
 import { ConfigError } from "../../config/config-error.ts";
 import { type Difference, Replay, type ReplayCounts } from "../../sim/replay.ts";
-import { readRecords } from "./records-file.ts";
+import { cutOffNote, readRecords } from "./records-file.ts";
 import { type Surroundings, writeJson, writeLines } from "./surroundings.ts";
 
 export interface ReplayOptions {
@@ -26,7 +26,11 @@ export function registerReplay(program: Command, surroundings: Surroundings, exi
     });
 }
 
-export async function replayCommand(file: string, options: ReplayOptions, { stdout }: Surroundings): Promise<number> {
+export async function replayCommand(
+  file: string,
+  options: ReplayOptions,
+  { stdout, stderr }: Surroundings,
+): Promise<number> {
   const replay = new Replay();
   let difference: Difference | null = null;
   const reader = await readRecords(file, (event) => {
@@ -41,7 +45,10 @@ export async function replayCommand(file: string, options: ReplayOptions, { stdo
       "Record the run again with this version of waterhole.",
     );
   const { program, mode, seed } = reader.header;
-  if (options.json) writeJson(stdout, { same: difference === null, ...counts, program, mode, seed, difference });
+  writeLines(stderr, cutOffNote(file, reader));
+  const isComplete = reader.isComplete;
+  if (options.json)
+    writeJson(stdout, { same: difference === null, ...counts, program, mode, seed, isComplete, difference });
   else writeLines(stdout, difference === null ? sameLines(counts, mode) : differenceLines(difference, counts));
   return difference === null ? 0 : 1;
 }

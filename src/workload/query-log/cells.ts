@@ -40,18 +40,28 @@ export function textOf(row: LogRow, column: string): string | null {
   return isNothing(c) ? null : String(c);
 }
 
-/** Any finite number, also in the forms `1520435.2` and `3.1E7` of attribute texts. */
-export function numberOf(row: LogRow, column: string): number | null {
+/** Any finite number, also in the forms `1520435.2` and `3.1E7` of attribute texts, and as spreadsheets group it. */
+export const numberOf = (row: LogRow, column: string): number | null => numberIn(row, column, GROUPED_FOR_CERTAIN);
+
+/**
+ * Thousands as spreadsheets set them apart, with a comma, an apostrophe or a blank of some width. One comma with three
+ * digits after it may as well be a decimal comma: only where no decimals can be is it taken for a thousand.
+ */
+const GROUPED = /^[+-]?\d{1,3}(?:[,'’ \u00a0\u2009\u202f]\d{3})+(?:\.\d+)?$/;
+const GROUPED_FOR_CERTAIN = /^(?![+-]?\d{1,3},\d{3}$)[+-]?\d{1,3}(?:[,'’ \u00a0\u2009\u202f]\d{3})+(?:\.\d+)?$/;
+
+function numberIn(row: LogRow, column: string, grouped: RegExp): number | null {
   const c = row.cell(column);
   if (isNothing(c)) return null;
-  const n = typeof c === "number" ? c : typeof c === "bigint" ? Number(c) : Number(String(c).trim());
+  const text = String(c).trim();
+  const n = typeof c === "number" ? c : Number(grouped.test(text) ? text.replace(/[^\d.+-]/g, "") : text);
   if (!Number.isFinite(n)) throw new UnreadableCell(column, c, "a number");
   return n;
 }
 
 /** A count or an amount of bytes; fractions of a byte, which one product writes, are cut. */
 export function wholeOf(row: LogRow, column: string): number | null {
-  const n = numberOf(row, column);
+  const n = numberIn(row, column, GROUPED);
   if (n === null) return null;
   const whole = Math.trunc(n);
   if (whole < 0 || whole > Number.MAX_SAFE_INTEGER)

@@ -53,6 +53,7 @@ export type LeftOutReason =
   | "log writer"
   | "outside the covered range"
   | "negative time"
+  | "written twice"
   | "still waiting or running"
   | "nothing known to replace it with";
 
@@ -81,7 +82,9 @@ export function demandOf(log: QueryLog, options: DemandOptions): Demand {
   const own = isOwnExport(log);
   const holds = log.queries.map((q) => holdOf(q, options.hold)).filter((h) => h !== null);
   const coverage = coverageOf(log, holds, { writeInterval: options.writeInterval });
-  const usable = log.queries
+  const once = withoutRepeats(log.queries);
+  if (once.length < log.queries.length) leftOut.set("written twice", log.queries.length - once.length);
+  const usable = once
     .filter((q) => {
       const reason = reasonToLeaveOut(q, options.hold, coverage);
       if (reason !== null) count(leftOut, reason);
@@ -125,6 +128,22 @@ export function demandOf(log: QueryLog, options: DemandOptions): Demand {
 }
 
 /**
+ * Exports whose time ranges overlap, and the table of live queries beside that of ended ones, tell one query twice:
+ * what is known of its end counts.
+ */
+function withoutRepeats(queries: readonly LoggedQuery[]): readonly LoggedQuery[] {
+  const keyOf = (q: LoggedQuery): string => `${q.queryId} ${q.start}`;
+  const chosen = new Map<string, LoggedQuery>();
+  for (const q of queries) {
+    const other = chosen.get(keyOf(q));
+    if (other === undefined || isOpen(other)) chosen.set(keyOf(q), q);
+  }
+  return queries.filter((q) => q.queryId === "" || chosen.get(keyOf(q)) === q);
+}
+
+const isOpen = (q: LoggedQuery): boolean => q.outcome === "waiting" || (isAdmitted(q.outcome) && q.end === "running");
+
+/**
  * Who arrived at one moment stood in this order, as far as a log can tell: first come, first served. Who was
  * admitted at once came before whoever waited, these in the order of their admissions, and who found the queue
  * full came last.
@@ -143,7 +162,7 @@ function reasonToLeaveOut(q: LoggedQuery, rule: HoldRule, coverage: Coverage): L
   if (q.outcome === "none") return "no admission";
   const arrival = arrivalOf(q);
   if (arrival < coverage.from || arrival > coverage.to) return "outside the covered range";
-  if (q.outcome === "waiting" || (isAdmitted(q.outcome) && q.end === "running")) return "still waiting or running";
+  if (isOpen(q)) return "still waiting or running";
   if ((waitOf(q) ?? 0) < CLOCK_NOISE || (holdOf(q, rule) ?? 0) < CLOCK_NOISE) return "negative time";
   return null;
 }

@@ -27,7 +27,7 @@ import {
   rejectionOf,
 } from "./logged-query.ts";
 import { endOfStatus } from "./query-log-table.ts";
-import { fingerprintOf } from "./statement.ts";
+import { fingerprintOf, tablesRead } from "./statement.ts";
 
 export const CONSOLE_MARKS: readonly string[] = ["admission_wait", "cluster_memory_admitted"];
 
@@ -119,6 +119,7 @@ interface Basics {
 
 function commonOf(row: LogRow, status: string | null, basics: Basics): LoggedQuery {
   const { planning, ...rest } = basics;
+  const statement = textOf(row, "statement") ?? textOf(row, "sql");
   const result = textOf(row, "admission_result");
   const wait = waitOf(row, "admission_wait");
   const named = outcomeOf(result, status);
@@ -132,9 +133,9 @@ function commonOf(row: LogRow, status: string | null, basics: Basics): LoggedQue
     sessionId: textOf(row, "session_id"),
     clientAddress: textOf(row, "network_address"),
     coordinator: textOf(row, "coordinator") ?? textOf(row, "impala_coordinator"),
-    isLogWriter: isLogWriterText(textOf(row, "statement") ?? textOf(row, "sql")),
-    fingerprint: fingerprintOf(textOf(row, "statement") ?? textOf(row, "sql") ?? ""),
-    tables: [],
+    isLogWriter: isLogWriterText(statement),
+    fingerprint: fingerprintOf(statement ?? ""),
+    tables: tablesRead(statement, textOf(row, "database") ?? textOf(row, "default_db")),
     missingStats: null,
     statsMissing: false,
     submitted: planning,

@@ -115,7 +115,7 @@ async function readDelimited(file: string, head: Head, into: Gathered): Promise<
       throw new ConfigError(
         { file, line },
         "a quoted field opens here and never closes",
-        'Write quotes inside a field twice ("") or export again with quoting on.',
+        'If the file was cut off, export it again; else write quotes inside a field twice ("").',
       );
     },
   );

@@ -97,6 +97,40 @@ export function tablesOf(list: string | null): readonly string[] {
 
 const NO_TABLES: readonly string[] = [];
 
+/** In these `from` names no table: `extract(year from sold)`. */
+const FUNCTIONS_WITH_FROM = new Set(["extract", "trim", "substring", "overlay"]);
+
+/**
+ * Tables after FROM and JOIN, for logs that have no list of them: good enough for advice, which people read. Names
+ * that the statement makes itself (WITH) are none; names without a database are those of `database`.
+ */
+export function tablesRead(sql: string | null, database: string | null): readonly string[] {
+  if (sql === null) return NO_TABLES;
+  const words = tokens(sql);
+  const made = new Set(words.filter((_, i) => words[i + 1] === "as" && words[i + 2] === "("));
+  const found = new Set<string>();
+  const opened: string[] = [];
+  words.forEach((word, i) => {
+    if (word === "(") opened.push(words[i - 1] ?? "");
+    else if (word === ")") opened.pop();
+    if (word !== "join" && (word !== "from" || FUNCTIONS_WITH_FROM.has(opened.at(-1) ?? ""))) return;
+    const name = qualifiedName(words, i + 1);
+    if (name === null || made.has(name)) return;
+    found.add(name.includes(".") || database === null ? name : `${database.toLowerCase()}.${name}`);
+  });
+  return [...found].sort();
+}
+
+/** `db . table`; null where a subquery or a value stands. */
+function qualifiedName(words: readonly string[], at: number): string | null {
+  const parts: string[] = [];
+  for (let i = at; WORD.test(words[i]?.[0] ?? " "); i += 2) {
+    parts.push(words[i]!);
+    if (words[i + 1] !== ".") break;
+  }
+  return parts.length === 0 ? null : parts.join(".");
+}
+
 /** Names under the plan's warning of missing or corrupt statistics; null when the plan isn't there to ask. */
 export function tablesWithoutStats(plan: string | null): readonly string[] | null {
   if (plan === null) return null;

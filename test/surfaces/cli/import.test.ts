@@ -35,7 +35,8 @@ const LOG: readonly TableRow[] = [
   ),
   ...Array.from({ length: 3 }, (_, i) => ({
     ...REJECTED_ROW,
-    ...pick(row(100 + i), ["query_id", "start_time_utc"]),
+    ...pick(row(100 + i), ["start_time_utc"]),
+    query_id: `rejected-${i}:0`,
     sql: `insert ${"x".repeat(i + 1)}`,
   })),
   row(401, { admission_result: "", resource_pool: "", query_type: "DDL" }),
@@ -69,9 +70,9 @@ describe("waterhole import", () => {
 
       class              pool    n  estimate  admitted   peak p50        p95  inflation  hosts  hold p50      p95  waited p95  spilled  never used
       orders-36a7df  root.etl  101   1.00 GB   1.00 GB  700.00 MB  700.00 MB       1.5x     10   4s000ms  4s000ms     2s000ms    0.0 %   0.4 GiB·h
-      and 1 smaller classes
+      and 1 smaller class
 
-      K4  Set max-query-mem-limit of root.etl to 939524096 (0.88 GiB): no peak in the log needs more, and 1 class(es) are estimated above it (orders-36a7df).
+      K4  Set max-query-mem-limit of root.etl to 939524096 (0.88 GiB): no peak in the log needs more, and 1 class is estimated above it (orders-36a7df).
 
       guessed for 1: refused queries have no duration: a finished one of the same class and size stands in for each, whole"
     `);

@@ -1,4 +1,4 @@
-import { writeFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { describe, expect, test } from "vitest";
 import { testFolder, waterhole } from "./command-line.ts";
@@ -41,6 +41,15 @@ describe("waterhole lab", () => {
     expect(none[1]?.overtakings).toBe(0);
     expect(await rows()).toEqual(usual);
     expect(await rows("--seed", "9")).not.toEqual(usual);
+  });
+
+  test("where all are charged the same, nothing is said of large ones", async () => {
+    const same = join(dir, "same.yaml");
+    const text = readFileSync(SCENARIO, "utf8").replace("{ tile: 0.98, big: 0.02 }", "tile");
+    writeFileSync(same, text);
+    const { stdout } = await waterhole("lab", same);
+    expect(stdout).toMatch(/; all are charged about the same\n/);
+    expect(stdout).not.toContain("large");
   });
 
   test("a wrong time ends with code 2", async () => {

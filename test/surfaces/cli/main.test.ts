@@ -145,3 +145,17 @@ describe("exit codes and streams", () => {
     expect(code).toBe(0);
   });
 });
+
+describe("what to look at after a wrong command", () => {
+  test.each([
+    [["eta", "x.yaml"], "waterhole eta --help"],
+    [["--color", "import"], "waterhole import --help"],
+    [["simulate", "x.yaml", "--jsn"], "waterhole simulate --help"],
+    [["demo", "run", "--bogus"], "waterhole demo --help"],
+    [["simulat"], "waterhole --help"],
+  ])("%j: %s", async (args, next) => {
+    const { code, stderr } = await waterhole(...args);
+    expect(code).toBe(2);
+    expect(stderr.endsWith(`next: ${next}\n`), stderr).toBe(true);
+  });
+});

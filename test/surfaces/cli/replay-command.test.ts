@@ -46,6 +46,18 @@ describe("waterhole replay", () => {
     expect(stderr).toContain("Record the run again");
   });
 
+  test("records without an end: what is there is gone through, and the note is on standard error", async () => {
+    const lines = readFileSync(RECORDS, "utf8").split("\n");
+    const path = join(dir, "stopped.jsonl");
+    writeFileSync(path, `${lines.slice(0, 200).join("\n")}\n${lines[200]!.slice(0, 20)}`);
+    const { code, stdout, stderr } = await waterhole("replay", path, "--json");
+    expect(code).toBe(0);
+    expect(stderr).toMatch(/^note: .*stopped\.jsonl has no end: the run was stopped, or the file was cut off\./);
+    expect(JSON.parse(stdout)).toMatchObject({ same: true, isComplete: false });
+    expect((await waterhole("compare", path)).stderr).toMatch(/^note: .*stopped\.jsonl has no end/);
+    expect((await waterhole("replay", RECORDS)).stderr).toBe("");
+  });
+
   test("no such file: exit 2", async () => {
     expect((await waterhole("replay", join(dir, "none.jsonl"))).code).toBe(2);
   });

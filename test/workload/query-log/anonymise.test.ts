@@ -21,7 +21,12 @@ const WORDS = {
 
 async function traceOf(rows: number) {
   const csv = csvOf(
-    Array.from({ length: rows }, (_, i) => ({ ...TABLE_ROW, ...WORDS, per_host_mem_estimate: GiB + i })),
+    Array.from({ length: rows }, (_, i) => ({
+      ...TABLE_ROW,
+      ...WORDS,
+      query_id: `${WORDS.query_id}${i}`,
+      per_host_mem_estimate: GiB + i,
+    })),
   );
   const demand = demandOf({ ...(await readQueryLog(fileWith(csv))), form: "profiles" }, DEFAULT_DEMAND);
   return { demand, hidden: anonymised(demand.start, demand.requests, { key: KEY, weeks: -60, renamePools: true }) };

@@ -53,6 +53,23 @@ describe("insight 4.1 cells of a log", () => {
     expect(microsOf(row("38742.013"), "c")).toBe(38_742_013);
   });
 
+  test.each([
+    ["16,106,127,360", 16_106_127_360],
+    ["1'610'612'736", 1_610_612_736],
+    ["1\u202f610\u00a0612 736", 1_610_612_736],
+    ["1,024.5", 1024],
+    ["1,024", 1024],
+  ])("amounts as spreadsheets group them: %s", (cell, bytes) => {
+    expect(wholeOf(row(cell), "c")).toBe(bytes);
+  });
+
+  test("where decimals can be, one comma may be theirs: that is not guessed", () => {
+    expect(numberOf(row("1,520,435.2"), "c")).toBe(1_520_435.2);
+    expect(() => microsOf(row("1,001"), "event_last_row_fetched")).toThrow(/is "1,001"; expected a number/);
+    for (const cell of ["1,02", "1,0245", "12,34,567", ",024", "1,024,"])
+      expect(() => wholeOf(row(cell), "c"), cell).toThrow(UnreadableCell);
+  });
+
   test.each([["twelve"], ["-1"], ["9007199254740993"]])("no whole number: %s", (cell) => {
     expect(() => wholeOf(row(cell), "backends_count")).toThrow(UnreadableCell);
     expect(() => wholeOf(row(cell), "backends_count")).toThrow(/backends_count is ".*"; expected/);

@@ -67,6 +67,29 @@ describe("insight 4.2 one row, one request", () => {
     });
   });
 
+  test("one query written twice is one: what is known of its end counts", () => {
+    const live = at(0, { queryId: "a:0", end: "running", lastRow: null, unregistered: null });
+    const ended = at(0, { queryId: "a:0" });
+    const again = at(0, { queryId: "a:0", lastRow: 9_000_000 });
+    for (const rows of [
+      [live, ended, again],
+      [ended, live],
+      [live, ended],
+    ]) {
+      const { requests, leftOut } = demandOf(logOf(rows), DEFAULT_DEMAND);
+      expect(requests.map((r) => r.hold)).toEqual([4_000_000]);
+      expect(Object.fromEntries(leftOut)).toEqual({ "written twice": rows.length - 1 });
+    }
+    // The same id at another time, or none at all, is another query.
+    const others = [
+      at(0, { queryId: "b:0" }),
+      at(1, { queryId: "b:0" }),
+      at(2, { queryId: "" }),
+      at(2, { queryId: "" }),
+    ];
+    expect(demandOf(logOf(others), DEFAULT_DEMAND).requests).toHaveLength(4);
+  });
+
   test("rows out of order come out in order of arrival", () => {
     const { requests } = demandOf(logOf([at(5), at(1), at(3)]), DEFAULT_DEMAND);
     expect(requests.map((r) => r.at)).toEqual([0, 2 * SECOND, 4 * SECOND]);

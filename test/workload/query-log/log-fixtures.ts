@@ -95,10 +95,12 @@ export function csvOf(rows: readonly TableRow[], delimiter = ",", columns = Obje
 
 export const jsonLinesOf = (rows: readonly TableRow[]): string => rows.map((r) => `${JSON.stringify(r)}\n`).join("");
 
-/** One logged query as read; the test says only what matters to it. Times in microseconds. */
+let queries = 0;
+
+/** One logged query as read, with an id of its own; the test says only what matters to it. Times in microseconds. */
 export const logged = (fields: Partial<LoggedQuery>): LoggedQuery => ({
   line: 1,
-  queryId: "1:0",
+  queryId: `${++queries}:0`,
   clusterId: null,
   sessionId: null,
   user: "ana",

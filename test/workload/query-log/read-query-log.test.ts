@@ -181,6 +181,12 @@ describe("insight 4.1 the Manager's list", () => {
     });
   });
 
+  test("it has no list of tables: those of the statement, in the query's database", async () => {
+    const reading = { ...entry, statement: "select a from orders join crm.clients using (id)", database: "sales" };
+    const { queries } = await readQueryLog(fileWith(JSON.stringify({ queries: [reading] })));
+    expect(queries[0]?.tables).toEqual(["crm.clients", "sales.orders"]);
+  });
+
   test("Unknown means that admission never saw it; no end means running", async () => {
     const ddl = { ...entry, attributes: { ...entry.attributes, admission_result: "Unknown" } };
     const running = { ...entry, endTime: null, durationMillis: null, queryState: "RUNNING" };

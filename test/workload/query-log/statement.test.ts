@@ -4,6 +4,7 @@ import {
   normalStatement,
   reservationText,
   tablesOf,
+  tablesRead,
   tablesWithoutStats,
 } from "../../../src/workload/query-log/statement.ts";
 
@@ -49,5 +50,27 @@ describe("insight 4.5 statement fingerprints", () => {
     expect(tablesWithoutStats("PLAN-ROOT SINK")).toEqual([]);
     expect(tablesWithoutStats(null)).toBeNull();
     expect(reservationText(plan)).toBe("15.94MB");
+  });
+});
+
+describe("insight 4.5 tables of a statement, where a log has no list", () => {
+  test.each([
+    ["select a from t", ["sales.t"]],
+    [
+      "SELECT a FROM Other.T x JOIN `sales`.`u` y ON x.k = y.k left join v using (k)",
+      ["other.t", "sales.u", "sales.v"],
+    ],
+    ["with w as (select a from t where b > 1) select * from w join u", ["sales.t", "sales.u"]],
+    ["select count(*) from (select k from t group by k) x", ["sales.t"]],
+    ["select extract(year from sold), trim(both ' ' from name) from t -- from nowhere", ["sales.t"]],
+    ["insert into t select 'from x' from u where v in (select k from w)", ["sales.u", "sales.w"]],
+    ["select 1", []],
+  ])("%s", (sql, tables) => {
+    expect(tablesRead(sql, "sales")).toEqual(tables);
+  });
+
+  test("without a database names stay as they are; without a text there are none", () => {
+    expect(tablesRead("select a from t join b.u", null)).toEqual(["b.u", "t"]);
+    expect(tablesRead(null, "sales")).toEqual([]);
   });
 });
