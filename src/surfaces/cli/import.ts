@@ -277,7 +277,10 @@ function classLines(classes: readonly ClassRow[], minor: number): string[] {
       `${c.neverUsedGiBHours.toFixed(1)} GiB·h`,
     ]);
   const hidden = minor + Math.max(0, classes.length - MOST_CLASSES);
-  return [...table([head, ...rows]), ...(hidden === 0 ? [] : [`and ${hidden} smaller ${plural(hidden, "class", "classes")}`])];
+  return [
+    ...table([head, ...rows]),
+    ...(hidden === 0 ? [] : [`and ${hidden} smaller ${plural(hidden, "class", "classes")}`]),
+  ];
 }
 
 const MOST_CLASSES = 20;
