@@ -11,6 +11,7 @@ import { parseScenario, readScenario } from "../src/config/scenario-file.ts";
 import { flagsOf, openPools } from "../src/config/scenario-pools.ts";
 import { poolResolver } from "../src/workload/pool-resolver.ts";
 import { createWorkload } from "../src/workload/scenario-workload.ts";
+import type { Submission } from "../src/workload/workload.ts";
 
 export const TIME_SCALE = 20;
 const HOLD_S = 2;
@@ -99,20 +100,27 @@ function scenarioWith({ kind, load, seed, holds, queries }: Level, stretch: numb
 
 /** What all requests hold, each for its drawn duration, over what the pool gives in the time in which they come. */
 function offeredBy(scenario: Scenario, kind: LevelKind): number {
+  const places = new Map(classesOf(kind).map((c) => [c.name, isByMemory(kind) ? c.limitMb : 1]));
+  const drawn = requestsOf(scenario);
+  const held = drawn.reduce((sum, s) => sum + s.duration * places.get(scenario.queries[s.queryClass]!.name)!, 0);
+  return held / (drawn.at(-1)!.intended * (isByMemory(kind) ? poolMbOf(kind) : PLACES));
+}
+
+/** All that will come, in order of time. */
+export function requestsOf(scenario: Scenario): readonly Submission[] {
+  const flags = flagsOf(scenario);
+  const pools = openPools(scenario, flags);
   const workload = createWorkload(
     scenario,
-    poolResolver(() => openPools(scenario, flagsOf(scenario)), flagsOf(scenario), scenario.users),
+    poolResolver(() => pools, flags, scenario.users),
   );
-  const places = new Map(classesOf(kind).map((c) => [c.name, isByMemory(kind) ? c.limitMb : 1]));
-  let held = 0;
-  let last = 0;
+  const drawn: Submission[] = [];
   while (workload.nextAt() < Number.POSITIVE_INFINITY) {
-    const s = workload.take();
-    last = s.intended;
-    held += s.duration * places.get(scenario.queries[s.queryClass]!.name)!;
-    workload.ended(s, "finished", s.intended);
+    const submission = workload.take();
+    drawn.push(submission);
+    workload.ended(submission, "finished", submission.intended);
   }
-  return held / (last * (isByMemory(kind) ? poolMbOf(kind) : PLACES));
+  return drawn;
 }
 
 const classesOf = (kind: LevelKind): readonly Class[] => (kind === "mixed" ? TWO_SIZES : ONE_SIZE);

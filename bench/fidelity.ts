@@ -13,12 +13,31 @@ import { parseArgs } from "node:util";
 import type { Scenario } from "../src/config/scenario.ts";
 import { flagsOf, openPools } from "../src/config/scenario-pools.ts";
 import { DEFAULT_POOL_CONFIG } from "../src/core/pool-config.ts";
-import type { Bar, Excess, PoolComparison, WaitFigures } from "../src/insight/fidelity/comparison.ts";
-import { type Fidelity, FidelityFold } from "../src/insight/fidelity/fidelity.ts";
+import { xoshiroFor } from "../src/core/random.ts";
+import {
+  type Bar,
+  type Excess,
+  mean,
+  type PoolComparison,
+  type WaitFigures,
+  waitOf,
+} from "../src/insight/fidelity/comparison.ts";
+import { type Fidelity, FidelityFold, type FidelitySetting } from "../src/insight/fidelity/fidelity.ts";
+import type { MeasuredRun } from "../src/insight/fidelity/measured-run.ts";
+import { predict } from "../src/insight/fidelity/prediction.ts";
+import { quantileOfSorted, sortedCopy } from "../src/insight/quantile.ts";
 import { SummaryFold } from "../src/insight/summary-fold.ts";
-import { openLiveRun } from "../src/runtime/live-run.ts";
+import { type LiveReport, openLiveRun } from "../src/runtime/live-run.ts";
 import { newRunBus } from "../src/runtime/run-bus.ts";
-import { BURSTS, burstScenario, LEVEL_KINDS, type LevelKind, levelScenario, TIME_SCALE } from "./fidelity-scenarios.ts";
+import {
+  BURSTS,
+  burstScenario,
+  LEVEL_KINDS,
+  type LevelKind,
+  levelScenario,
+  requestsOf,
+  TIME_SCALE,
+} from "./fidelity-scenarios.ts";
 
 const { values: flags } = parseArgs({
   options: {
@@ -50,47 +69,87 @@ interface Measured {
   readonly seed: number;
   readonly pool: PoolComparison;
   readonly late: PoolComparison;
+  readonly timers: LiveReport["lateness"];
+  /** Holds as measured less those that were drawn, emulated milliseconds. */
+  readonly holdsOver: { readonly median: number; readonly p99: number };
+  /** What the foretold mean wait moves by, of itself, when every hold is up to a millisecond longer. */
+  readonly moved: number;
 }
 
-async function fidelityOf(scenario: Scenario, level: number | null): Promise<Fidelity> {
+interface Run {
+  readonly fidelity: Fidelity;
+  readonly setting: FidelitySetting;
+  readonly report: LiveReport;
+}
+
+async function runOf(scenario: Scenario, level: number | null): Promise<Run> {
   const impalaFlags = flagsOf(scenario);
   const directory = openPools(scenario, impalaFlags);
   const configOf = (pool: string) => {
     const found = directory.lookUp(pool);
     return found.kind === "found" ? found.config : null;
   };
-  const fold = new FidelityFold({
+  const setting: FidelitySetting = {
     scenario,
     flags: impalaFlags,
     pools: { configOf: (pool) => configOf(pool) ?? DEFAULT_POOL_CONFIG },
     configOf,
     newFold: () => new SummaryFold({ configOf, admission: scenario.cluster.admission }),
     ...(level === null ? {} : { level }),
-  });
+  };
+  const fold = new FidelityFold(setting);
   const bus = newRunBus();
   bus.on("event", (event) => fold.add(event));
-  await (await openLiveRun(scenario, bus)).run();
-  return fold.finish(true);
+  const report = await (await openLiveRun(scenario, bus)).run();
+  return { fidelity: fold.finish(true), setting, report };
 }
 
 async function measure(kind: LevelKind, load: number, seed: number): Promise<Measured> {
   const scenario = levelScenario({ kind, load, seed, holds: HOLDS, queries: QUERIES });
-  const fidelity = await fidelityOf(scenario, load);
+  const { fidelity, setting, report } = await runOf(scenario, load);
   const pool = fidelity.pools[0];
   const late = fidelity.poolsWithDelays[0];
   if (pool === undefined || late === undefined) throw new Error("a level without queries");
-  const measured = { kind, load, seed, pool, late };
+  const holdsOver = holdsOverDrawn(fidelity.measured, scenario);
+  const moved = movedByLongerHolds(fidelity.measured, setting, seed);
+  const measured = { kind, load, seed, pool, late, timers: report.lateness, holdsOver, moved };
   console.log(lineOf(measured));
   if (flags.causes) for (const line of causeLines(fidelity)) console.log(`      ${line}`);
   return measured;
+}
+
+function holdsOverDrawn({ queries }: MeasuredRun, scenario: Scenario): Measured["holdsOver"] {
+  const drawn = new Map(requestsOf(scenario).map((s) => [s.queryId, s.duration]));
+  const over = queries.flatMap((q) =>
+    q.ended === "finished" ? [q.releasedAt - q.decidedAt - (drawn.get(q.query) ?? Number.NaN)] : [],
+  );
+  const sorted = sortedCopy(over);
+  return { median: quantileOfSorted(sorted, 0.5), p99: quantileOfSorted(sorted, 0.99) };
+}
+
+/** How much a small error can do at this load, whatever it comes from (insight 7.2). */
+function movedByLongerHolds(measured: MeasuredRun, setting: FidelitySetting, seed: number): number {
+  const dice = xoshiroFor(seed, 0, "longer holds");
+  const queries = measured.queries.map((q) => {
+    const longer = dice.uniform();
+    const later = (times: Float64Array): Float64Array => times.map((at) => at + longer);
+    return { ...q, releasedAt: q.releasedAt + longer, doneAt: later(q.doneAt), gaveBackAt: later(q.gaveBackAt) };
+  });
+  const [before, after] = [measured, { ...measured, queries }].map((run) => meanWaitOf(predict(run, setting)));
+  return before === 0 ? 0 : ((after! - before!) / before!) * 100;
+}
+
+function meanWaitOf({ queries }: MeasuredRun): number {
+  const waits = queries.filter((q) => q.decision === "admitted").map(waitOf);
+  return mean(waits);
 }
 
 // The bursts
 
 /** What insight 7.4 asks of the worked example: all counts the same, and the last wait where it must be. */
 async function measureBurst({ file, lastWaitMs }: (typeof BURSTS)[number]): Promise<boolean> {
-  const { pools } = await fidelityOf(burstScenario(file), null);
-  const pool = pools[0];
+  const { fidelity } = await runOf(burstScenario(file), null);
+  const pool = fidelity.pools[0];
   if (pool === undefined) throw new Error("a burst without queries");
   const { measured: m, predicted: p } = pool;
   const isSame = countsOf(m) === countsOf(p);
@@ -137,6 +196,9 @@ function lineOf(measured: Measured): string {
       ? [`over-admission ${excess(pool.overAdmission.measured)} / ${excess(pool.overAdmission.predicted)}`]
       : []),
     `with delays ${percent(apart(m.meanWait, late.predicted.meanWait))}`,
+    `moved ${percent(measured.moved)} by holds up to 1 ms longer`,
+    `timers late ${measured.timers.p50}, p99 ${measured.timers.p99} us`,
+    `holds over drawn ${ms(measured.holdsOver.median)}, p99 ${ms(measured.holdsOver.p99)} ms`,
     missed.length === 0 ? "ok" : `missed: ${missed.map(bar).join(", ")}`,
   ].join("; ");
 }
@@ -157,8 +219,8 @@ function causeLines({ causes }: Fidelity): string[] {
 /** A row a level, with what each seed came to. */
 function tableOf(all: readonly Measured[]): string[] {
   const rows = [
-    "| scenario | load | offered | queries | mean wait live, ms | mean apart, % | p95 live, ms | p95 apart, % | per query, median ms | p99, ms | with delays, % | bars missed |",
-    "|---|---|---|---|---|---|---|---|---|---|---|---|",
+    "| scenario | load | offered | queries | mean wait live, ms | mean apart, % | p95 live, ms | p95 apart, % | per query, median ms | p99, ms | with delays, % | moved by 1 ms, % | bars missed |",
+    "|---|---|---|---|---|---|---|---|---|---|---|---|---|",
   ];
   for (const key of new Set(all.map((m) => `${m.kind} ${m.load}`))) {
     const of = all.filter((m) => `${m.kind} ${m.load}` === key);
@@ -172,6 +234,7 @@ function tableOf(all: readonly Measured[]): string[] {
         `| ${list(({ pool: { measured: m, predicted: p } }) => apart(m.p95Wait, p.p95Wait).toFixed(2))} ` +
         `| ${list((m) => m.pool.perQuery.median.toFixed(1))} | ${list((m) => m.pool.perQuery.p99.toFixed(0))} ` +
         `| ${list(({ pool, late }) => apart(pool.measured.meanWait, late.predicted.meanWait).toFixed(2))} ` +
+        `| ${list((m) => m.moved.toFixed(1))} ` +
         `| ${missed.size === 0 ? "none" : [...missed].join(", ")} |`,
     );
   }
@@ -196,7 +259,7 @@ async function main(): Promise<void> {
     `${TIME_SCALE} emulated seconds a real one; live / foretold, emulated ms; machine load ${loadOfMachine()}`,
   );
   // The first moments of a process are slow in a way of their own.
-  await fidelityOf(levelScenario({ kind: "running", load: 0.9, seed: 1, holds: 10, queries: 1 }), null);
+  await runOf(levelScenario({ kind: "running", load: 0.9, seed: 1, holds: 10, queries: 1 }), null);
   const all: Measured[] = [];
   let burstsMissed = 0;
   for (const kind of kindsAsked()) {

@@ -90,6 +90,8 @@ export interface LiveReport {
   readonly hosts: readonly HostMarks[];
   /** Real microseconds from submission, for queries admitted at once, until a fragment's minimum was claimed. */
   readonly starts: { readonly count: number; readonly p50: number; readonly p95: number; readonly max: number };
+  /** Real microseconds that the main thread kept its appointments late. */
+  readonly lateness: { readonly p50: number; readonly p99: number; readonly max: number };
   /** Whole ledgers looked at while it ran. */
   readonly checks: number;
   /** How the run came to its end. */
@@ -259,6 +261,7 @@ export class LiveRun {
       threads: this.fleet.numThreads,
       hosts,
       starts: this.#startFigures(),
+      lateness: { p50: this.#lateAt(50), p99: this.#lateAt(99), max: this.#lateAt(100) },
       checks: this.#checks,
       ended,
       leftBehind,
@@ -506,6 +509,10 @@ export class LiveRun {
     if (query.wasQueued) return;
     const micros = ((at - query.submittedAt) / this.scenario.scale.time) * 1000;
     this.#starts.record(Math.max(1, Math.round(micros * 1000)));
+  }
+
+  #lateAt(percentile: number): number {
+    return Math.round((this.timers.latenessAt(percentile) / this.scenario.scale.time) * 10_000) / 10;
   }
 
   #startFigures(): LiveReport["starts"] {

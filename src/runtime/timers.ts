@@ -7,6 +7,7 @@
  * An appointment is kept as late as its alarm is, never early: by a Node timer's grain up to `scale.time` emulated
  * milliseconds, by a fine alarm a small part of that.
  */
+import { createHistogram } from "node:perf_hooks";
 import type { Instant } from "../core/units.ts";
 import { type Alarm, CoarseAlarm } from "./alarm.ts";
 import type { EmulatedClock } from "./emulated-clock.ts";
@@ -25,6 +26,8 @@ export class Timers {
   readonly #heap: Appointment[] = [];
   #made = 0;
   #cancelled = 0;
+  /** How late appointments were kept, emulated nanoseconds. */
+  readonly #lateness = createHistogram();
   /** What the alarm is set to; Infinity when it is not. */
   #setFor = Number.POSITIVE_INFINITY;
 
@@ -43,6 +46,11 @@ export class Timers {
   /** Appointments still to be kept. */
   get size(): number {
     return this.#heap.length - this.#cancelled;
+  }
+
+  /** Emulated milliseconds, over all that were kept; `p` of a hundred. */
+  latenessAt(p: number): number {
+    return this.#lateness.count === 0 ? 0 : this.#lateness.percentile(p) / 1e6;
   }
 
   at(at: Instant, act: (now: Instant) => void): Appointment {
@@ -84,6 +92,7 @@ export class Timers {
       first.act = null;
       if (act === null) this.#cancelled--;
       else {
+        this.#lateness.record(Math.max(1, Math.round((now - first.at) * 1e6)));
         this.#keep(act, now);
         now = this.#clock.now();
       }

@@ -37,6 +37,27 @@ describe("appointments", () => {
     expect(early).toHaveLength(2);
   });
 
+  test("say how late they were kept", () => {
+    let time = 0;
+    let ring = (): void => undefined;
+    const clock = { now: () => at(time), realUntil: () => 0 };
+    const alarm = {
+      listen: (act: () => void) => {
+        ring = act;
+      },
+      set: () => undefined,
+      clear: () => undefined,
+    };
+    const timers = new Timers(clock, undefined, alarm);
+    expect(timers.latenessAt(100)).toBe(0);
+    for (const due of [10, 20, 30]) timers.at(at(due), () => undefined);
+    for (const late of [12, 20, 37]) {
+      time = late;
+      ring();
+    }
+    expect([50, 100].map((p) => Math.round(timers.latenessAt(p)))).toEqual([2, 7]);
+  });
+
   test("that are cancelled are not kept, and leave no weight behind", async () => {
     const timers = fast();
     const many = Array.from({ length: 1000 }, (_, i) => timers.at(at(1e12 + i), () => expect.fail("cancelled")));

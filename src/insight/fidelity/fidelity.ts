@@ -11,6 +11,7 @@ import { type PredictionSetting, predict } from "./prediction.ts";
 
 export interface Fidelity {
   readonly queries: number;
+  readonly measured: MeasuredRun;
   readonly pools: readonly PoolComparison[];
   /** The same with the live driver's measured delays put in. */
   readonly poolsWithDelays: readonly PoolComparison[];
@@ -57,6 +58,7 @@ export class FidelityFold {
     const causes = causesOf(measured, predicted, this.#setting, isLive);
     return {
       queries: measured.queries.length,
+      measured,
       pools: compareRuns(measured, predicted, context),
       poolsWithDelays: compareRuns(measured, causes.predicted, context),
       causes,
