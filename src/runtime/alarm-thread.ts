@@ -32,7 +32,7 @@ export class AlarmThread implements AlarmLoop {
 
   /** Resolves when it sleeps, or has failed; until then, and after `stop`, nobody is woken by it. */
   async start(): Promise<void> {
-    const worker = new Worker(entryFile("alarm"), { workerData: this.#at.buffer, execArgv: execArgvOfFiles() });
+    const worker = new Worker(entryFile("alarm"), { workerData: this.#at.buffer, ...optionsForFiles() });
     const ready = withResolvers();
     worker.once("message", () => {
       worker.on("message", () => this.#rung());
@@ -69,8 +69,12 @@ export class AlarmThread implements AlarmLoop {
   }
 }
 
-/** Node gives a thread the options of its process, and refuses one of them for a file. */
-const execArgvOfFiles = (): string[] => process.execArgv.filter((option) => !option.startsWith("--input-type"));
+/**
+ * Node gives a thread the options of its process, and refuses one of them where a file is run. Those that are given
+ * anew may be none of V8's, so in that case it gets none.
+ */
+const optionsForFiles = (): { execArgv?: string[] } =>
+  process.execArgv.some((option) => option.startsWith("--input-type")) ? { execArgv: [] } : {};
 
 /** The thread's own end; never returns. */
 export function sleepAndRing(shared: SharedArrayBuffer, port: MessagePort): never {
