@@ -116,7 +116,13 @@ function simulated(traffic: Traffic, queries: number, seed: number, reports = tr
     mayLeak: false,
   });
   const began = cpuSeconds();
-  simulate({ scenario, workload, pools: { configOf: () => config }, observer: reports ? fold : adder });
+  simulate({
+    scenario,
+    workload,
+    pools: { configOf: () => config },
+    observer: reports ? fold : adder,
+    looksAtHosts: reports,
+  });
   const seconds = cpuSeconds() - began;
   const mean = reports ? fold.finish().pools[0]?.waitMs.mean : waits.sum / waits.count;
   return { queries, seconds, meanWaitMs: mean ?? Number.NaN };

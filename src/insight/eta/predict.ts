@@ -50,6 +50,8 @@ export interface EtaInterval {
 export interface PredictOptions {
   readonly seed?: number;
   readonly flags?: ImpalaFlags;
+  /** After each of the runs. */
+  readonly onRun?: (done: number) => void;
 }
 
 export function predictWaits(given: EtaSnapshot, holds: HoldSources, options: PredictOptions = {}): Prediction[] {
@@ -67,6 +69,7 @@ export function predictWaits(given: EtaSnapshot, holds: HoldSources, options: Pr
         waits[i]![run] = result.waits[i]!;
         if (result.outcomes[i] === "timedOut") timeouts[i]!++;
       });
+      options.onRun?.(run + 1);
     }
   }
   const positions = new Map<string, number>();

@@ -81,6 +81,7 @@ export function runByRules(
     workload,
     pools: { configOf: (name) => (name === p.pool ? own : name === largePool ? large : p.configOf(name)) },
     flags: p.flags,
+    looksAtHosts: extra !== null,
     observer: extra === null ? observer : new BothObservers(observer, extra),
   });
   return observer.outcome(from < to ? requests.at[from]! : 0);

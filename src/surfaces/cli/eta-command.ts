@@ -17,13 +17,14 @@ import {
   queueOf,
   snapshotOf,
 } from "../../insight/eta/eta-snapshot.ts";
-import { etaText, type Prediction, predictWaits, roughly } from "../../insight/eta/predict.ts";
+import { etaText, type Prediction, predictWaits, RUNS, roughly } from "../../insight/eta/predict.ts";
 import { TrafficWatch } from "../../insight/eta/traffic-watch.ts";
 import { toInstant } from "../../sim/event-queue.ts";
 import type { SimQuery } from "../../sim/sim-query.ts";
 import { simulate } from "../../sim/simulate.ts";
 import type { Simulation } from "../../sim/simulation.ts";
 import { seedOption } from "./options.ts";
+import { ProgressBlock } from "./progress.ts";
 import { ScenarioRun } from "./scenario-run.ts";
 import { type ColourChoice, type Surroundings, writeJson, writeLines } from "./surroundings.ts";
 
@@ -61,9 +62,9 @@ interface Told {
   readonly after: number | null;
 }
 
-async function etaCommand(path: string, flags: EtaFlags, { stdout }: Surroundings): Promise<number> {
+async function etaCommand(path: string, flags: EtaFlags, { stdout, stderr }: Surroundings): Promise<number> {
   const run = await ScenarioRun.open(path, { seed: flags.seed ?? null });
-  const { snapshot, told } = predictAt(run, flags.at as Instant);
+  const { snapshot, told } = withProgress(stderr, flags.at, (onRun) => predictAt(run, flags.at as Instant, onRun));
   if (flags.json)
     writeJson(stdout, {
       at: flags.at,
@@ -75,7 +76,22 @@ async function etaCommand(path: string, flags: EtaFlags, { stdout }: Surrounding
   return 0;
 }
 
-function predictAt(run: ScenarioRun, at: Instant): { snapshot: EtaSnapshot; told: Told[] } {
+/** On a terminal; several coordinators take seconds. */
+function withProgress<T>(stderr: Surroundings["stderr"], at: number, act: (onRun: (done: number) => void) => T): T {
+  const block = stderr.isTTY === true ? new ProgressBlock(stderr) : null;
+  try {
+    block?.draw([`eta: the run up to ${roughly(at)}, and to its end`]);
+    return act((done) => block?.draw([`eta: ${done} of ${RUNS} runs forward`]));
+  } finally {
+    block?.end();
+  }
+}
+
+function predictAt(
+  run: ScenarioRun,
+  at: Instant,
+  onRun: (done: number) => void,
+): { snapshot: EtaSnapshot; told: Told[] } {
   const { scenario, workload, flags } = run;
   const past = new PastAndFuture(at);
   const look = new Look(at, past, scenario.cluster);
@@ -99,7 +115,7 @@ function predictAt(run: ScenarioRun, at: Instant): { snapshot: EtaSnapshot; told
       `the run is over before ${roughly(at)}`,
       "Give an earlier  --at",
     );
-  const told = predictWaits(snapshot, past.holds, { seed: scenario.seed, flags }).map(
+  const told = predictWaits(snapshot, past.holds, { seed: scenario.seed, flags, onRun }).map(
     (prediction): Told => ({
       prediction,
       queryClass: snapshot.queued.find((q) => q.query === prediction.query)!.queryClass,

@@ -1,6 +1,7 @@
 import { writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { describe, expect, test } from "vitest";
+import { main } from "../../../src/surfaces/cli/main.ts";
 import { testFolder, waterhole } from "./command-line.ts";
 
 const EXAMPLES = resolve(import.meta.dirname, "../../../examples/dashboards");
@@ -68,6 +69,26 @@ describe("waterhole eta", () => {
     expect(saidNow(busy)).toEqual(saidNow(quiet));
     expect(quiet.queries.length).toBeGreaterThan(10);
     expect(quiet.queries.map((q) => q.position)).toEqual(quiet.queries.map((_, i) => i + 1));
+  });
+
+  test("what it is doing shows on a terminal only, and is gone before the answer, or the error", async () => {
+    const onTerminal = async (path: string, at: string): Promise<{ out: string; err: string }> => {
+      const written = { out: "", err: "" };
+      const stream = (name: "out" | "err") => ({
+        isTTY: true,
+        write: (text: string) => {
+          written[name] += text;
+        },
+      });
+      await main(["eta", path, "--at", at], { stdout: stream("out"), stderr: stream("err"), environment: {} });
+      return written;
+    };
+    const path = scenario("e.yaml", AT_60);
+    const { out, err } = await onTerminal(path, "5s");
+    expect(err).toContain("eta: 199 of 199 runs forward");
+    expect(err.endsWith("\x1b[?25h")).toBe(true);
+    expect(out).toContain("at 5 s: ");
+    expect((await onTerminal(path, "9h")).err).toMatch(/\[\?25h.*the run is over before 9 h/s);
   });
 
   test("nobody waits; the run is over; no moment given", async () => {
