@@ -20,8 +20,11 @@ export type TellHostCheck = (q: AdmissionQuery, slots: boolean, hostMemory: bool
 
 const FIRST_INTERVAL_MS = 500;
 const FIRST_STRETCH_MS = 1000 * FIRST_INTERVAL_MS;
-/** Kinds that first stand further back in a queue are not asked for. */
+/** Kinds that first stand further back in a queue are not asked for, nor more of them than so many. */
 const FURTHEST = 64;
+const MOST_KINDS = 16;
+/** Every request of a log can be a kind of its own: what was told of those long gone is forgotten with all else. */
+const MOST_TOLD = 256;
 
 const SLOTS = 1;
 const HOST_MEMORY = 2;
@@ -103,7 +106,7 @@ export class HostLooks {
 
   #lookAt(pool: Pool, controller: AdmissionController, exact: ExactState, now: Instant): void {
     let told = this.#told.get(pool);
-    if (told === undefined) {
+    if (told === undefined || told.size > MOST_TOLD) {
       told = new Map();
       this.#told.set(pool, told);
     }
@@ -111,7 +114,7 @@ export class HostLooks {
     const seen = new Set<RequestShape>();
     let left = FURTHEST;
     for (const q of pool.queue) {
-      if (left-- === 0) break;
+      if (left-- === 0 || seen.size === MOST_KINDS) break;
       const { shape } = q.request;
       if (seen.has(shape)) continue;
       seen.add(shape);

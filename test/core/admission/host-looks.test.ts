@@ -5,7 +5,7 @@ import { controllerOptions } from "../../../src/core/admission/controller-option
 import { HostLooks, isOverOnAHost } from "../../../src/core/admission/host-looks.ts";
 import type { AdmissionQuery } from "../../../src/core/admission/query.ts";
 import { DEFAULT_POOL_CONFIG } from "../../../src/core/pool-config.ts";
-import { at, gib, group, hosts, membership, poolConfig, request, shape } from "../fixtures.ts";
+import { at, gib, group, hosts, membership, mib, poolConfig, request, shape } from "../fixtures.ts";
 
 /** Two coordinators that have not heard of each other, on hosts with two slots and 4 GiB; a query takes 1 and 1.25. */
 function twoControllers() {
@@ -72,6 +72,24 @@ describe("insight 2.3 slots and host memory in the exact state", () => {
       [first, [false, true]],
       [small, [false, false]],
     ]);
+  });
+
+  test("sixteen kinds at most, and none beyond the sixty-fourth query", () => {
+    const [a] = twoControllers();
+    submit(a);
+    for (let i = 0; i < 20; i++) submit(a, one, { shape: shape({ perHostMemEstimate: mib(1024 + i) }) });
+    const { looks, told } = looking([a]);
+    looks.queueBegan();
+    looks.instantOver(0, 10_000);
+    expect(told).toHaveLength(16);
+    const [b] = twoControllers();
+    submit(b);
+    for (let i = 0; i < 64; i++) submit(b);
+    submit(b, one, { shape: shape({ perHostMemEstimate: gib(3) }) });
+    const far = looking([b]);
+    far.looks.queueBegan();
+    far.looks.instantOver(0, 10_000);
+    expect(far.told).toHaveLength(1);
   });
 
   test("looks lie on multiples of half a second, whatever happens in between, and further apart in a long run", () => {
