@@ -85,8 +85,10 @@ function holdAgainstBars(title: string, trials: readonly Trial[]): void {
   const error = errorsOf(trials, medianBy(own)).meanAbsolute;
   const bar = (what: string, value: number, low: number, high: number): void => {
     const holds = value >= low && value <= high;
-    if (!holds && trials.length >= ENOUGH_FOR_BARS) missed.push(`${title}: ${what}`);
-    console.log(`  ${what.padEnd(44)} ${value.toFixed(3).padStart(7)}  in ${low} to ${high}: ${holds ? "yes" : "NO"}`);
+    const isEnough = trials.length >= ENOUGH_FOR_BARS;
+    if (!holds && isEnough) missed.push(`${title}: ${what}`);
+    const verdict = isEnough ? (holds ? "yes" : "NO") : "too few to tell";
+    console.log(`  ${what.padEnd(44)} ${value.toFixed(3).padStart(7)}  in ${low} to ${high}: ${verdict}`);
   };
   bar("90 % interval covers", coverage(trials, own, ninety), 0.85, 0.95);
   bar("50 % interval covers", coverage(trials, own, fifty), 0.43, 0.57);
