@@ -19,8 +19,17 @@ import { failureText } from "./failure-text.ts";
 import { HostBuffers } from "./host-buffers.ts";
 import { HostScratch } from "./host-scratch.ts";
 import type { RequestQueueTopic } from "./request-queue-topic.ts";
+import { type Holder, roomAhead } from "./room-ahead.ts";
 import type { SimQuery } from "./sim-query.ts";
-import { type HostWork, hostWork, hostWorkWithRefusals, hostWorkWithScratch, skewOf, throwRefusals } from "./work.ts";
+import {
+  type HostWork,
+  hostWork,
+  hostWorkWithRefusals,
+  hostWorkWithScratch,
+  skewOf,
+  throwRefusals,
+  type WorkRoom,
+} from "./work.ts";
 
 /** From the start of the work: at `work`, it is done at these schedule positions. */
 export interface WorkPoint {
@@ -69,6 +78,8 @@ export interface ExecutorsOptions {
   /** Kind of the event that calls `workDone`; operand a is the query's slot. */
   readonly eventKind: number;
   readonly topic: RequestQueueTopic;
+  /** All of the run, by slot; only those that run are looked at. */
+  readonly queries: readonly SimQuery[];
   readonly dice: Xoshiro128;
   readonly measured: MeasuredWorkOf | null;
 }
@@ -82,6 +93,7 @@ export class Executors {
   readonly #events: EventQueue;
   readonly #eventKind: number;
   readonly #topic: RequestQueueTopic;
+  readonly #queries: readonly SimQuery[];
   readonly #processLimits: readonly number[];
   readonly #leastProcessLimit: number;
   readonly #addresses: readonly string[];
@@ -109,6 +121,7 @@ export class Executors {
     this.#events = options.events;
     this.#eventKind = options.eventKind;
     this.#topic = options.topic;
+    this.#queries = options.queries;
     this.#processLimits = options.processLimits;
     this.#leastProcessLimit = Math.min(...options.processLimits);
     this.#addresses = options.addresses;
@@ -138,7 +151,7 @@ export class Executors {
     this.#buffers = new HostBuffers(this.#processLimits);
     for (const q of running)
       q.placement.hosts.forEach((host, i) => {
-        if (q.placement.hasFootprint[i] === 1 && this.#holds(q, i)) this.#buffers!.adopt(host, grantOn(q, i));
+        if (q.placement.hasFootprint[i] === 1 && this.#holds(q, i)) this.#buffers!.take(host, grantOn(q, i));
       });
   }
 
@@ -259,12 +272,59 @@ export class Executors {
     return reservationLimitFor(limit, this.#processLimits[host]!, submission.shape.options.bufferPoolLimit);
   }
 
-  /** Of it, what others have left there: its minimum at least, if that was there when it started (R16, R17). */
-  #roomOn(host: number, own: number, minimum: number, now: Micros): number {
-    if (this.#buffers === null) return own;
-    const free = this.#buffers.freeOn(host);
-    const room = own < 0 ? free : Math.min(own, free);
-    return room >= minimum ? room : this.#buffers.claimableOn(host, now) >= minimum ? minimum : 0;
+  /**
+   * Of it, what others leave there, `own` -1: any amount. Its minimum at least, if that is there when it starts (R16,
+   * R17).
+   */
+  #roomOn(q: SimQuery, host: number, peak: number, own: number, minimum: number, now: Micros): WorkRoom {
+    const wanted = own < 0 ? peak : Math.min(peak, own);
+    if (this.#buffers === null || wanted <= this.#buffers.freeOn(host)) return { bytes: own, refused: null };
+    const { uses } = this.#classes[q.queryClass]!;
+    if (uses.kind !== "footprint") return { bytes: own, refused: null };
+    const ahead = roomAhead(this.#buffers.limitOf(host), this.#holdersOn(host), {
+      profile: uses.profile,
+      peak,
+      most: own < 0 ? Number.POSITIVE_INFINITY : own,
+      since: now,
+      duration: q.work,
+    });
+    if (ahead.atStart < minimum) return { bytes: 0, refused: { at: 0, holding: 0 } };
+    return { bytes: Math.max(minimum, ahead.most), refused: ahead.refused };
+  }
+
+  #holdersOn(host: number): Holder[] {
+    const holders: Holder[] = [];
+    for (const q of this.#queries) {
+      if (q.state !== "running") continue;
+      const position = q.placement.hosts.indexOf(host);
+      if (position < 0 || q.placement.hasFootprint[position] === 0 || !this.#holds(q, position)) continue;
+      holders.push(this.#holder(q, host, position));
+    }
+    return holders;
+  }
+
+  /** Who will not end by himself holds what he has. */
+  #holder(q: SimQuery, host: number, position: number): Holder {
+    const { uses } = this.#classes[q.queryClass]!;
+    const most = grantOn(q, position);
+    const peak = Math.round(q.submission.peak * (this.#skews[q.queryClass]?.[host] ?? 1));
+    if (uses.kind !== "footprint" || q.finish === NO_EVENT)
+      return {
+        profile: "flat",
+        peak: most,
+        most,
+        asks: most,
+        since: q.progressAt,
+        duration: 0,
+        until: Number.POSITIVE_INFINITY,
+      };
+    const { memLimit, coordinatorMemLimit } = q.admission.memory!;
+    const own = this.#ownRoom(q, host, position === q.placement.coordinatorAt ? coordinatorMemLimit : memLimit);
+    const asks = own < 0 ? peak : Math.min(peak, own);
+    const since = q.progressAt - q.progress / q.rate;
+    const last = q.points === null ? q.work : q.points[q.points.length - 1]!.work;
+    const duration = toMicros(q.submission.duration) / q.rate;
+    return { profile: uses.profile, peak, most, asks, since, duration, until: since + last / q.rate };
   }
 
   /** The coordinator waits for all others: it is done when the last one is. */
@@ -287,11 +347,11 @@ export class Executors {
       const own = this.#ownRoom(q, host, limit);
       const { minimums, working } = placement;
       const minimum = footprintMinimum(queryClass.uses, minimums[i]!, peak, own, working[i]!);
-      const room = this.#roomOn(host, own, minimum, now);
+      const room = this.#roomOn(q, host, peak, own, minimum, now);
       const undisturbed = hostWork(queryClass, this.#model, q.work, peak, room);
       const work = this.#onScratch(q, host, peak, this.#refused(q, i, minimum, undisturbed));
       spills[i] = work.spilled;
-      grants[i] = this.#buffers === null ? work.peak : Math.min(work.peak, this.#buffers.freeOn(host));
+      grants[i] = work.peak;
       q.peak = Math.max(q.peak, work.peak);
       last = Math.max(last, work.takes);
       if (work.wants !== null && (failure === null || work.takes < failure.at))
@@ -345,7 +405,7 @@ export class Executors {
     const { placement } = q;
     if (this.#isTracking)
       this.#topic.changeAll(placement, q.pool, sign * q.reservedOnExecutor, sign * q.reservedOnCoordinator, now);
-    if (this.#buffers !== null) this.#takeBuffers(q, sign, now);
+    if (this.#buffers !== null) this.#takeBuffers(q, sign);
     if (this.#scratch !== null && q.spills !== null)
       for (let i = 0; i < q.spills.length; i++) this.#scratch.take(placement.hosts[i]!, sign * q.spills[i]!);
     if (this.#cores === null) return;
@@ -354,13 +414,12 @@ export class Executors {
     });
   }
 
-  #takeBuffers(q: SimQuery, sign: 1 | -1, now: Micros): void {
+  #takeBuffers(q: SimQuery, sign: 1 | -1): void {
     const { hosts, hasFootprint } = q.placement;
     const buffers = this.#buffers!;
     for (let i = 0; i < hosts.length; i++) {
       if (hasFootprint[i] === 0) continue;
-      if (sign > 0) buffers.start(hosts[i]!, grantOn(q, i), now);
-      else buffers.take(hosts[i]!, -grantOn(q, i));
+      buffers.take(hosts[i]!, sign * grantOn(q, i));
     }
   }
 

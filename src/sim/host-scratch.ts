@@ -1,6 +1,6 @@
 /**
- * Scratch on each host, where it is limited (S9). A query that spills has its bytes from its start to its end, as it
- * has its memory; what is free when it starts is what it may write.
+ * Scratch on each host, where it is limited (S9). A query that spills has its bytes from its start to its end; what is
+ * free when it starts is what it may write.
  *
  * Must keep: nothing is taken over a host's limit, and everything is given back once.
  */

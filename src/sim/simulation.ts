@@ -159,6 +159,7 @@ export class Simulation {
       events: this.events,
       eventKind: WORK,
       topic: this.topic,
+      queries: this.queries,
       dice: xoshiroFor(scenario.seed, 0, "refusals"),
       measured: input.measured ?? null,
     });

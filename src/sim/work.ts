@@ -11,6 +11,7 @@ import type { FootprintProfile, ModelSpec, QueryClass } from "../config/scenario
 import { hostNameOf } from "../config/scenario-cluster.ts";
 import { progressOfPeak, shareOfPeak } from "../workload/footprint.ts";
 import type { Micros } from "./event-queue.ts";
+import type { FirstRefusal } from "./room-ahead.ts";
 
 const MICROS_PER_SECOND = 1_000_000;
 const STEPS = 1000;
@@ -69,19 +70,27 @@ export function throwRefusals(refuses: () => boolean): Refusals {
   return { count, firstAt };
 }
 
-/** Peak on this host, and what may be reserved for the query there; -1: any amount. */
+/** What may be reserved for a query on a host. */
+export interface WorkRoom {
+  /** -1: any amount. */
+  readonly bytes: number;
+  /** When others leave it too little for the first time; null: only its own limit counts. */
+  readonly refused: FirstRefusal | null;
+}
+
+/** Peak on this host, and what may be reserved for the query there. */
 export function hostWork(
   queryClass: QueryClass,
   model: ModelSpec,
   duration: Micros,
   peak: number,
-  room: number,
+  { bytes: room, refused }: WorkRoom,
 ): HostWork {
   const { uses } = queryClass;
   if (room < 0 || peak <= room || uses.kind !== "footprint") return { takes: duration, peak, spilled: 0, wants: null };
   if (!uses.spillable || room === 0) {
-    const takes = Math.floor(duration * whenReached(uses.profile, room / peak));
-    return { takes, peak: room, spilled: 0, wants: "memory" };
+    const takes = Math.floor(duration * (refused?.at ?? whenReached(uses.profile, room / peak)));
+    return { takes, peak: refused?.holding ?? room, spilled: 0, wants: "memory" };
   }
   const spilled = peak - room;
   return { takes: duration + writing(spilled, model), peak: room, spilled, wants: null };

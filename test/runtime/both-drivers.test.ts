@@ -149,6 +149,36 @@ describe("R15, I19 both drivers end a query the same way", () => {
   });
 });
 
+describe("R13 footprints that follow their shape on hosts that have too little for their peaks", () => {
+  /** 6 GB each, of 8.5; they grow all their time. */
+  const two = (second: string, spillable: boolean): Small => ({
+    executors: 1,
+    query: { estimate: "1gb", duration: "40s", uses: { peak: "6gb", spillable } },
+    arrivals: [
+      { at: "0s", query: "q", count: 1 },
+      { at: second, query: "q", count: 1 },
+    ],
+  });
+  const fates = (events: readonly RunEvent[]): string[] => Object.values(endsOf(events)).sort();
+  const spilt = (events: readonly RunEvent[]): boolean =>
+    events.some((e) => e.kind === "fragmentFinished" && e.spilled > 0);
+
+  test.each([
+    { second: "0s", spillable: false, ends: ["failed", "finished"], spills: false },
+    { second: "8s", spillable: false, ends: ["failed", "finished"], spills: false },
+    { second: "32s", spillable: false, ends: ["finished", "finished"], spills: false },
+    { second: "8s", spillable: true, ends: ["finished", "finished"], spills: true },
+    { second: "32s", spillable: true, ends: ["finished", "finished"], spills: false },
+  ])("the second after $second, spillable $spillable: $ends", async ({ second, spillable, ends, spills }) => {
+    const scenario = small(two(second, spillable));
+    const live = await runOf(scenario);
+    const virtual = simulated(scenario);
+    expect([fates(live.events), spilt(live.events)]).toEqual([ends, spills]);
+    expect([fates(virtual), spilt(virtual)]).toEqual([ends, spills]);
+    expectClean(live.report);
+  });
+});
+
 describe("6.1 a membership that stands still after a reconnection, live and in virtual time", () => {
   /** The host takes nothing new from 3 s on; the statestore, which tells of it, was away before. */
   const scenario = (flags: Record<string, string>, admission: string): Small => ({

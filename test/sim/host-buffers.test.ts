@@ -5,6 +5,7 @@ import { DEFAULT_POOL_CONFIG } from "../../src/core/pool-config.ts";
 import { GiB, KiB, MiB } from "../../src/core/units.ts";
 import { HostBuffers } from "../../src/sim/host-buffers.ts";
 import type { Placement } from "../../src/sim/placement.ts";
+import { type Holder, roomAhead } from "../../src/sim/room-ahead.ts";
 import { simulate } from "../../src/sim/simulate.ts";
 import { GivenWorkload } from "./given-workload.ts";
 
@@ -34,28 +35,73 @@ describe("R13 a host's buffers, as far as other queries move them", () => {
     expect(buffers.freeOn(0)).toBe(LIMIT);
   });
 
-  test("R16 what was taken in this instant is claimable for minimums, what was taken before is not", () => {
+  test("what is held at most may be more than there is; then nothing is free until enough is gone", () => {
     const buffers = new HostBuffers([10 * GiB]);
-    buffers.start(0, GiB, 5);
-    buffers.start(0, 2 * GiB, 5);
-    expect(buffers.claimableOn(0, 5)).toBe(LIMIT);
-    expect(buffers.claimableOn(0, 6)).toBe(LIMIT - 3 * GiB);
-    buffers.start(0, 4 * GiB, 6);
-    expect(buffers.claimableOn(0, 6)).toBe(LIMIT - 3 * GiB);
-  });
-
-  test("what ran before may hold too much; then nothing is free until it is gone", () => {
-    const buffers = new HostBuffers([10 * GiB]);
-    buffers.adopt(0, LIMIT + 5);
-    expect(buffers.freeOn(0)).toBe(0);
+    buffers.take(0, LIMIT + 5);
+    expect([buffers.freeOn(0), buffers.limitOf(0)]).toEqual([0, LIMIT]);
     buffers.take(0, -6);
     expect(buffers.freeOn(0)).toBe(1);
+    expect(() => buffers.take(0, -LIMIT)).toThrow("R13");
+  });
+});
+
+describe("what a host leaves to a footprint over its whole course", () => {
+  const ramp = (over: Partial<Holder> = {}): Holder => ({
+    profile: "ramp",
+    peak: 60,
+    most: 60,
+    asks: 60,
+    since: 0,
+    duration: 100,
+    until: 100,
+    ...over,
+  });
+  /** On a host of 85. */
+  const roomBeside = (others: readonly Holder[], since: number, most = Number.POSITIVE_INFINITY) =>
+    roomAhead(85, others, { profile: "ramp", peak: 60, most, since, duration: 100 });
+
+  test.each([
+    // 60 + 15 when the first one ends.
+    { since: 75, most: 60, refused: null },
+    // In step: 41.25 + 41.25, then 45 + 45 at three quarters; 25 are left beside the other's 60.
+    { since: 0, most: 25, refused: { at: 0.75, holding: 41 } },
+    // 48.75 + 33.75 at the ninth of sixteen steps, 52.5 + 37.5 at the tenth; 60 + 45 when the first one ends.
+    { since: 25, most: 40, refused: { at: 0.625, holding: 33 } },
+  ])("one that begins $since later than another of its kind", ({ since, most, refused }) => {
+    expect(roomBeside([ramp()], since)).toMatchObject({ most, refused });
   });
 
-  test("over the limit, or below nothing, is a bug of ours", () => {
-    const buffers = new HostBuffers([10 * GiB]);
-    expect(() => buffers.take(0, LIMIT + 1)).toThrow("R13");
-    expect(() => buffers.take(0, -1)).toThrow("R13");
+  test("its own limit counts as well, and what others write out is not held", () => {
+    expect(roomBeside([], 0, 30)).toMatchObject({ most: 30, refused: { at: 0.5625, holding: 30 } });
+    expect(roomBeside([ramp({ most: 25 })], 0)).toMatchObject({ most: 60, refused: null });
+  });
+
+  test("R16 those of one instant claim before anybody of it grows", () => {
+    const flat = ramp({ profile: "flat", peak: 85, most: 85, asks: 85 });
+    expect(roomBeside([flat], 0).atStart).toBe(85);
+    expect(roomBeside([flat], 1).atStart).toBe(0);
+  });
+
+  test("R17 a host that is asked for more than it has is full, whoever writes how much of it to scratch", () => {
+    // Half way two of 60 ask for 60 of 85, three for 90, though the third was given only what the others leave.
+    const three = [ramp(), ramp({ most: 25 }), ramp({ most: 0 })];
+    expect([roomBeside(three.slice(0, 2), 50).atStart, roomBeside(three, 50).atStart]).toEqual([25, 0]);
+  });
+
+  test("a spike is met wherever it lies between two steps", () => {
+    const spiky = ramp({
+      profile: [
+        [0, 0],
+        [0.03, 1],
+        [0.031, 0],
+        [1, 0],
+      ],
+      peak: 50,
+      most: 50,
+      asks: 50,
+    });
+    const own = { profile: spiky.profile, peak: 50, most: Number.POSITIVE_INFINITY, since: 0, duration: 100 };
+    expect(roomAhead(85, [spiky], own).refused).toMatchObject({ at: 0.03, holding: 35 });
   });
 });
 
@@ -64,7 +110,12 @@ const burst = (count: number, spillable: boolean, maxMemResources: number): RunE
   starting(new Array<number>(count).fill(0), spillable, maxMemResources);
 
 /** One query for each moment. */
-function starting(moments: readonly number[], spillable: boolean, maxMemResources: number): RunEvent[] {
+function starting(
+  moments: readonly number[],
+  spillable: boolean,
+  maxMemResources: number,
+  shape: "ramp" | "flat" = "ramp",
+): RunEvent[] {
   const scenario = parseScenario(
     JSON.stringify({
       cluster: {
@@ -72,7 +123,7 @@ function starting(moments: readonly number[], spillable: boolean, maxMemResource
         coordinators: [{ count: 1, on: "executor" }],
       },
       pools: "flags",
-      queries: { q: { user: "ana", estimate: "1gb", uses: { peak: "6gb", spillable }, duration: "4s" } },
+      queries: { q: { user: "ana", estimate: "1gb", uses: { peak: "6gb", spillable, shape }, duration: "4s" } },
       arrivals: [{ at: "0s", query: "q", count: 1 }],
       model: { scratchBandwidth: "1gb" },
     }),
@@ -119,9 +170,22 @@ describe("T-15 a pool without a maximum lets in more than its hosts have", () =>
     expect(Math.min(...ends.map((e) => e.peak))).toBe(6 * MiB);
   });
 
-  test("R17 a third that comes later finds nothing, not even its minimum, and fails", () => {
-    const ends = released(starting([0, 0, 1], true, -1));
+  test("R17 a third that comes later finds nothing where the others are at their peak, not even its minimum", () => {
+    const ends = released(starting([0, 0, 1], true, -1, "flat"));
     expect(ends.map((e) => e.state).sort()).toEqual(["failed", "finished", "finished"]);
+  });
+
+  test("while they still grow it has its minimum, and spills the rest", () => {
+    const ends = released(starting([0, 0, 1], true, -1));
+    expect(ends.map((e) => e.state)).toEqual(["finished", "finished", "finished"]);
+  });
+
+  test("one that comes when the other is nearly done has all it wants", () => {
+    const ends = released(starting([0, 3000], false, -1));
+    expect(ends).toMatchObject([
+      { at: 4000, state: "finished", peak: 6 * GiB },
+      { at: 7000, state: "finished", peak: 6 * GiB },
+    ]);
   });
 
   test("one that cannot spill fails", () => {
