@@ -2,8 +2,8 @@
  * What bench/fidelity runs live and then foretells: four small clusters under Poisson traffic at a given load, and the
  * worked example's bursts. All sizes and times are emulated.
  *
- * `TIME_SCALE` is chosen so that a mean hold is 100 real milliseconds: a real delay of 50 microseconds is then
- * half a tenth of a per cent of a hold, and 300 mean holds are half a minute.
+ * At 10 emulated seconds a real one a mean hold is 200 real milliseconds: a delay of 50 microseconds is a fortieth of
+ * a per cent of it, and 300 mean holds are a minute.
  */
 import { join } from "node:path";
 import type { Scenario } from "../src/config/scenario.ts";
@@ -13,7 +13,6 @@ import { poolResolver } from "../src/workload/pool-resolver.ts";
 import { createWorkload } from "../src/workload/scenario-workload.ts";
 import type { Submission } from "../src/workload/workload.ts";
 
-export const TIME_SCALE = 20;
 const HOLD_S = 2;
 /** Queries of the one-class pools that run at a time. */
 const PLACES = 10;
@@ -31,6 +30,8 @@ interface Level {
   /** How long requests come: at least so many mean holds and, in the mean, so many queries. */
   readonly holds: number;
   readonly queries: number;
+  /** Emulated seconds a real one. */
+  readonly timeScale: number;
 }
 
 interface Class {
@@ -58,7 +59,7 @@ export function levelScenario(level: Level): Scenario {
 }
 
 /** `stretch`: the same requests come so many times faster. */
-function scenarioWith({ kind, load, seed, holds, queries }: Level, stretch: number): Scenario {
+function scenarioWith({ kind, load, seed, holds, queries, timeScale }: Level, stretch: number): Scenario {
   const classes = classesOf(kind);
   const byMemory = isByMemory(kind);
   const poolMb = poolMbOf(kind);
@@ -92,7 +93,7 @@ function scenarioWith({ kind, load, seed, holds, queries }: Level, stretch: numb
       from: "0s",
       to: `${seconds / stretch}s`,
     })),
-    scale: { time: TIME_SCALE, memory: 1024 },
+    scale: { time: timeScale, memory: 1024 },
     threads: 2,
   };
   return parseScenario(JSON.stringify(scenario), `${scenario.name}.json`);

@@ -4,7 +4,7 @@
  * table, and exits 99 when a level up to 0.9, three coordinators or a burst miss a bar of insight 7.4. What is above
  * 0.9 is printed with the bars it misses, and decides nothing.
  *
- *     npm run bench:fidelity [-- --quick] [-- --scenario memory] [-- --load 0.9] [-- --seed 2 | --seeds 3] [-- --causes]
+ *     npm run bench:fidelity [-- --quick] [-- --scenario memory] [-- --load 0.9] [-- --seed 2 | --seeds 3] [-- --scale 5] [-- --causes]
  *
  * Real timers and threads are measured, so a machine with other work shows in the figures. Writes no files but scratch.
  */
@@ -29,15 +29,7 @@ import { quantileOfSorted, sortedCopy } from "../src/insight/quantile.ts";
 import { SummaryFold } from "../src/insight/summary-fold.ts";
 import { type LiveReport, openLiveRun } from "../src/runtime/live-run.ts";
 import { newRunBus } from "../src/runtime/run-bus.ts";
-import {
-  BURSTS,
-  burstScenario,
-  LEVEL_KINDS,
-  type LevelKind,
-  levelScenario,
-  requestsOf,
-  TIME_SCALE,
-} from "./fidelity-scenarios.ts";
+import { BURSTS, burstScenario, LEVEL_KINDS, type LevelKind, levelScenario, requestsOf } from "./fidelity-scenarios.ts";
 
 const { values: flags } = parseArgs({
   options: {
@@ -46,6 +38,7 @@ const { values: flags } = parseArgs({
     load: { type: "string" },
     seed: { type: "string", default: "1" },
     seeds: { type: "string", default: "1" },
+    scale: { type: "string" },
     causes: { type: "boolean", default: false },
   },
 });
@@ -57,6 +50,7 @@ const LOADS_OF_THREE = [0.6, 0.9, 0.95];
 /** Insight 7.4. */
 const HOLDS = flags.quick ? 30 : 300;
 const QUERIES = flags.quick ? 200 : 2000;
+const TIME_SCALE = Number(flags.scale ?? (flags.quick ? 20 : 10));
 /** The highest level whose bars decide. */
 const DECIDES = 0.9;
 const CLOSE = 1.7;
@@ -105,7 +99,7 @@ async function runOf(scenario: Scenario, level: number | null): Promise<Run> {
 }
 
 async function measure(kind: LevelKind, load: number, seed: number): Promise<Measured> {
-  const scenario = levelScenario({ kind, load, seed, holds: HOLDS, queries: QUERIES });
+  const scenario = levelScenario({ kind, load, seed, holds: HOLDS, queries: QUERIES, timeScale: TIME_SCALE });
   const { fidelity, setting, report } = await runOf(scenario, load);
   const pool = fidelity.pools[0];
   const late = fidelity.poolsWithDelays[0];
@@ -259,7 +253,10 @@ async function main(): Promise<void> {
     `${TIME_SCALE} emulated seconds a real one; live / foretold, emulated ms; machine load ${loadOfMachine()}`,
   );
   // The first moments of a process are slow in a way of their own.
-  await runOf(levelScenario({ kind: "running", load: 0.9, seed: 1, holds: 10, queries: 1 }), null);
+  await runOf(
+    levelScenario({ kind: "running", load: 0.9, seed: 1, holds: 10, queries: 1, timeScale: TIME_SCALE }),
+    null,
+  );
   const all: Measured[] = [];
   let burstsMissed = 0;
   for (const kind of kindsAsked()) {
