@@ -31,6 +31,11 @@ export class DuePass {
     });
   }
 
+  /** One that is due runs now: nothing that follows may come between a change and what the pass makes of it. */
+  settle(): void {
+    if (this.#comes && this.#isOpen && this.#controller.isPassDue) this.#pass();
+  }
+
   close(): void {
     this.#isOpen = false;
   }

@@ -153,6 +153,8 @@ export class LocalDesk implements AdmissionDesk {
 
   exchange(usages: readonly PoolUsage[], update: TopicUpdate): void {
     if (!this.#isOpen) return;
+    // A place that was given back in this turn would be told as free for a whole round, and others would fill it too.
+    this.#pass.settle();
     for (const { pool, usage } of usages) this.#controller.setBackendUsage(pool, usage);
     const entries = this.#controller.collectUpdate();
     this.#controller.applyUpdate(update, this.#around.now());

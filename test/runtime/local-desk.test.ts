@@ -36,6 +36,35 @@ function deskOn(slots: number) {
   };
 }
 
+describe("5.4, T-12 a place given back in the turn of an exchange", () => {
+  test("is filled again before the exchange says how many run", () => {
+    const later: (() => void)[] = [];
+    const running: (number | undefined)[] = [];
+    const desk = new LocalDesk(controllerOptions({ hostId: "h0:1" }), {
+      timers: { at: () => ({}) as never, cancel: () => undefined },
+      now: () => 0 as Instant,
+      soon: (act) => later.push(act),
+      tell: (answer: Answer) => {
+        if (answer.kind !== "exchanged") return;
+        for (const e of answer.entries) if (e.kind === "pool") running.push(e.stats?.numAdmittedRunning);
+      },
+      hostsChecked: () => undefined,
+    });
+    desk.setMembership(membership(hosts(2, { executorGroup: group("root.p-g"), admitMemLimit: gib(100) })));
+    for (const queryId of ["a", "b"])
+      desk.submit(request({ queryId }), poolConfig({ maxRequests: 1 }), DEFAULT_POOL_CONFIG);
+    desk.exchange([], NOTHING_NEW);
+    for (const act of later.splice(0)) act();
+    desk.release("a", [0, 1], 0);
+    desk.exchange([], NOTHING_NEW);
+    expect(running).toEqual([1, 1]);
+    for (const act of later.splice(0)) act();
+    desk.release("b", [0, 1], 0);
+    desk.exchange([], NOTHING_NEW);
+    expect(running).toEqual([1, 1, 0]);
+  });
+});
+
 describe("insight 2.3 the desk of a coordinator that decides alone", () => {
   test("the running limit is named; that slots are short too is told at the next exchange, and then no more", () => {
     const { told, submit, exchangeAt } = deskOn(1);
