@@ -317,6 +317,11 @@ export interface ModelSpec {
   readonly scratchBandwidth: number;
   /** Cores of a host that running instances share; null: instances don't slow each other. */
   readonly cores: number | null;
+  /**
+   * Where settings are compared, what spilling costs in place of the bandwidth: a host with too little takes
+   * 1 + spillSigma (peak / room - 1) times as long (insight 3.2).
+   */
+  readonly spillSigma?: number;
 }
 
 export interface RunLimits {

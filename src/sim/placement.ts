@@ -3,7 +3,7 @@
  *
  * Worked out once per schedule; all queries of one shape on one membership share it.
  */
-import type { Schedule, ScheduledBackend } from "../core/cluster/schedule.ts";
+import type { Schedule } from "../core/cluster/schedule.ts";
 
 export interface Placement {
   /** By schedule position: number of the host; 1 if a fragment runs there; 1 if one with the footprint does. */
@@ -49,20 +49,31 @@ export class Placements {
     return found;
   }
 
-  #place({ backends, shape }: Schedule): Placement {
-    // The root fragment on a coordinator only collects rows; what the query uses is in the others.
-    const ofRoot = shape.fragments.reduce((n, f) => n + (f.runsOn === "coordinator" ? f.instancesPerHost : 0), 0);
-    const onlyRoot = backends.length === 1;
-    const beside = (b: ScheduledBackend): number => (b.isCoordBackend && !onlyRoot ? ofRoot : 0);
+  #place(schedule: Schedule): Placement {
+    const { backends } = schedule;
+    const working = workingInstances(schedule);
     return {
       hosts: Int32Array.from(backends, (b) => this.#hostNumbers.get(b.desc.address)!),
       hasWork: Uint8Array.from(backends, (b) => (b.numInstances > 0 ? 1 : 0)),
-      hasFootprint: Uint8Array.from(backends, (b) => (b.numInstances > beside(b) ? 1 : 0)),
+      hasFootprint: Uint8Array.from(working, (n) => (n > 0 ? 1 : 0)),
       instances: Int32Array.from(backends, (b) => b.numInstances),
-      working: Int32Array.from(backends, (b) => Math.max(1, b.numInstances - beside(b))),
+      working: Int32Array.from(working, (n) => Math.max(1, n)),
       minimums: Float64Array.from(backends, (b) => b.minReservation),
       coordinatorAt: backends.findIndex((b) => b.isCoordBackend),
       addresses: backends.map((b) => b.desc.address),
     };
   }
+}
+
+/** The root fragment on a coordinator only collects rows; what the query uses is in the others. */
+function workingInstances({ backends, shape }: Schedule): number[] {
+  const ofRoot = shape.fragments.reduce((n, f) => n + (f.runsOn === "coordinator" ? f.instancesPerHost : 0), 0);
+  const onlyRoot = backends.length === 1;
+  return backends.map((b) => b.numInstances - (b.isCoordBackend && !onlyRoot ? ofRoot : 0));
+}
+
+/** Addresses of the hosts on which a footprint has its peak. */
+export function footprintHosts(schedule: Schedule): string[] {
+  const working = workingInstances(schedule);
+  return schedule.backends.filter((_, i) => working[i]! > 0).map((b) => b.desc.address);
 }

@@ -52,7 +52,7 @@ export function hostWorkWithRefusals(
     return { takes, peak, spilled: 0, wants: "memory" };
   }
   const spilled = Math.round((refused.count * growth) / PIECES);
-  const takes = work.takes + writing(spilled, model);
+  const takes = work.takes + writing(spilled, work.peak - spilled, work.takes, model);
   return { takes, peak: work.peak - spilled, spilled: work.spilled + spilled, wants: null };
 }
 
@@ -93,11 +93,21 @@ export function hostWork(
     return { takes, peak: refused?.holding ?? room, spilled: 0, wants: "memory" };
   }
   const spilled = peak - room;
-  return { takes: duration + writing(spilled, model), peak: room, spilled, wants: null };
+  return { takes: duration + writing(spilled, room, duration, model), peak: room, spilled, wants: null };
 }
 
-const writing = (bytes: number, model: ModelSpec): Micros =>
-  Math.round((bytes / model.scratchBandwidth) * MICROS_PER_SECOND);
+/** What it adds to `duration` to write so much, where it holds `held` bytes at most. */
+function writing(bytes: number, held: number, duration: Micros, { scratchBandwidth, spillSigma }: ModelSpec): Micros {
+  return spillSigma === undefined
+    ? Math.round((bytes / scratchBandwidth) * MICROS_PER_SECOND)
+    : Math.round(duration * (spillFactor(held + bytes, held, spillSigma) - 1));
+}
+
+const SLOWEST = 3;
+
+/** A query that needs more than its limit leaves takes longer, at most three times as long (insight 3.2). */
+export const spillFactor = (peak: number, room: number, sigma: number): number =>
+  peak <= room ? 1 : Math.min(SLOWEST, 1 + sigma * (peak / room - 1));
 
 /**
  * The same where it may not write so much: `limit` is SCRATCH_LIMIT (S7, -1: none), `free` what the host's scratch has
@@ -115,7 +125,7 @@ export function hostWorkWithScratch(
   const most = limit < 0 ? free : Math.min(limit, free);
   if (work.wants !== null || work.spilled <= most || uses.kind !== "footprint") return work;
   const share = (peak - work.spilled + most) / peak;
-  const takes = Math.floor(duration * whenReached(uses.profile, share)) + writing(most, model);
+  const takes = Math.floor(duration * whenReached(uses.profile, share)) + writing(most, work.peak, duration, model);
   const wants = limit === 0 ? "scratchOff" : most === limit ? "scratchLimit" : "scratchSpace";
   return { takes, peak: work.peak, spilled: most, wants };
 }

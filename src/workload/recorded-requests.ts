@@ -199,12 +199,10 @@ export function firstAtOrAfter(r: RecordedRequests, ms: number): number {
   return low;
 }
 
-/** How a play differs from the record: other pools, other holds. */
+/** How a play differs from the record: other pools, clients that give up. */
 export interface Variation {
   /** Pool of each kind; absent: as recorded. */
   readonly poolOf?: (kind: number) => string;
-  readonly durationOf?: (index: number) => number;
-  readonly peakOf?: (index: number) => number;
   /** When the client gives up, Infinity: never; absent: nobody does. */
   readonly cancelAtOf?: (index: number) => number;
 }
@@ -237,14 +235,14 @@ export class RecordedWorkload implements Workload {
   take(): Submission {
     const i = this.#next++;
     const r = this.#requests;
-    const { durationOf, peakOf, cancelAtOf } = this.#variation;
+    const { cancelAtOf } = this.#variation;
     return new RecordedSubmission(
       i,
       this.#kinds[r.kind[i]!]!,
       r.coordinators[r.coordinator[i]!]!,
       r.at[i]!,
-      durationOf === undefined ? r.duration[i]! : durationOf(i),
-      peakOf === undefined ? r.peak[i]! : peakOf(i),
+      r.duration[i]!,
+      r.peak[i]!,
       r.placementOffset[i]!,
       cancelAtOf === undefined ? Number.POSITIVE_INFINITY : cancelAtOf(i),
     );

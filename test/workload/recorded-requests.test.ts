@@ -59,20 +59,16 @@ describe("insight 3.4 item 7: drawn once, played many times", () => {
     expect(record.at).toHaveLength(record.count);
   });
 
-  test("a stretch of it, with other pools, holds and peaks", () => {
+  test("a stretch of it, with other pools and clients that give up", () => {
     const record = recordRequests(createWorkload(scenario, RESOLVER));
     const from = firstAtOrAfter(record, 10_000);
     const to = firstAtOrAfter(record, 20_000);
     const played = taken(
-      new RecordedWorkload(record, from, to, {
-        poolOf: (kind) => `pool-${kind}`,
-        durationOf: (i) => i,
-        peakOf: () => 7,
-      }),
+      new RecordedWorkload(record, from, to, { poolOf: (kind) => `pool-${kind}`, cancelAtOf: (i) => i }),
     );
     expect(played.every((s) => s.intended >= 10_000 && s.intended < 20_000)).toBe(true);
-    expect(played.map((s) => [s.pool, s.duration, s.peak])).toEqual(
-      Array.from({ length: to - from }, (_, k) => [`pool-${record.kind[from + k]}`, from + k, 7]),
+    expect(played.map((s) => [s.pool, s.cancelAt])).toEqual(
+      Array.from({ length: to - from }, (_, k) => [`pool-${record.kind[from + k]}`, from + k]),
     );
   });
 

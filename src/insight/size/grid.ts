@@ -19,6 +19,8 @@ import { levelOf } from "./sharing.ts";
 export interface GridInput {
   readonly requests: RecordedRequests;
   readonly needs: readonly (KindNeed | null)[];
+  /** Of each request, on the host where it is largest. */
+  readonly peaks: Float64Array;
   readonly now: Setting;
   readonly smallestHost: number;
   readonly allHosts: number;
@@ -196,10 +198,10 @@ function queuesOf(now: Setting, c: number, timeout: number, demand: Demand): num
 }
 
 /** Quantiles of per-host peaks as limits under which such a reservation fits. */
-function queryLimits({ requests, needs, now, smallestHost }: GridInput): number[] {
-  const peaks: number[] = [];
-  for (let i = 0; i < requests.count; i++) if (needs[requests.kind[i]!] !== null) peaks.push(requests.peak[i]!);
-  const sorted = sortedCopy(peaks);
+function queryLimits({ requests, needs, peaks, now, smallestHost }: GridInput): number[] {
+  const own: number[] = [];
+  for (let i = 0; i < requests.count; i++) if (needs[requests.kind[i]!] !== null) own.push(peaks[i]!);
+  const sorted = sortedCopy(own);
   const limits = [0.5, 0.9, 0.95, 0.99, 1].map((p) => wholeMiB(limitNeededFor(quantileOfSorted(sorted, p))));
   return unique(limits.map((m) => Math.min(m, smallestHost))).filter((m) => m > 0 && m !== now.maxQueryMem);
 }

@@ -6,14 +6,17 @@
  */
 
 import type { ImpalaFlags } from "../../config/impala-flags.ts";
-import type { Scenario } from "../../config/scenario.ts";
+import type { FootprintProfile, QueryClass, Scenario } from "../../config/scenario.ts";
 import { backendsOf } from "../../config/scenario-cluster.ts";
 import { HostBook } from "../../core/admission/host-book.ts";
+import type { Plan } from "../../core/admission/plan.ts";
 import { PlanBook } from "../../core/admission/plan-book.ts";
 import { rejectForPool } from "../../core/admission/reject.ts";
-import { reservationAllowedBy } from "../../core/admission/reservation-math.ts";
 import { type Membership, membershipOf } from "../../core/cluster/membership.ts";
+import { reservationLimitFor } from "../../core/memory/reservation-limit.ts";
 import type { PoolConfig } from "../../core/pool-config.ts";
+import { footprintHosts } from "../../sim/placement.ts";
+import { skewOf, spillFactor, whenReached } from "../../sim/work.ts";
 import type { RecordedRequests } from "../../workload/recorded-requests.ts";
 
 /** Of one kind of request under one pool record. */
@@ -26,26 +29,54 @@ export interface KindNeed {
   readonly executors: number;
   readonly slots: number;
   readonly slotsChecked: boolean;
-  /** What its limit leaves for reservations on a host; Infinity: no limit. */
+  /** What its limits leave for reservations on a host (R8); Infinity: no limit. */
   readonly room: number;
+  /** Not null: it cannot spill, and fails when this profile crosses `room`. */
+  readonly unspillable: FootprintProfile | null;
   readonly memLimit: number;
   /** It can never run under this record. */
   readonly isRejected: boolean;
+}
+
+const isOver = (need: KindNeed, peak: number): boolean => peak > need.room && !need.isRejected;
+
+/** It goes on with less than its peak. */
+export const spillsUnder = (need: KindNeed, peak: number): boolean => need.unspillable === null && isOver(need, peak);
+
+/** It runs until it would have to spill, which it cannot. */
+export const failsUnder = (need: KindNeed, peak: number): boolean => need.unspillable !== null && isOver(need, peak);
+
+/** How long it runs, as the simulator's executors have it. hot: bench/size */
+export function holdUnder(need: KindNeed, duration: number, peak: number, sigma: number): number {
+  if (peak <= need.room) return duration;
+  return need.unspillable === null
+    ? duration * spillFactor(peak, need.room, sigma)
+    : duration * whenReached(need.unspillable, need.room / peak);
 }
 
 export class NeedBook {
   private readonly plans: PlanBook;
   private readonly requests: RecordedRequests;
   private readonly membership: Membership;
+  private readonly classes: readonly QueryClass[];
+  /** Skew by class and address; null: the same everywhere. */
+  private readonly skews: readonly (ReadonlyMap<string, number> | null)[];
+  private readonly peaksFor = new Map<boolean, Float64Array>();
 
   constructor(scenario: Scenario, flags: ImpalaFlags, requests: RecordedRequests) {
     this.requests = requests;
+    this.classes = scenario.queries;
     this.membership = membershipOf({ version: 2, backends: backendsOf(scenario.cluster) });
     const book = new HostBook();
     book.setGroups(this.membership.groups);
     this.plans = new PlanBook(this.membership, book, new Map(), {
       clampToHosts: flags.clamp_query_mem_limit_backend_mem_limit,
       dedicatedEstimates: flags.use_dedicated_coordinator_estimates,
+    });
+    const addresses = this.membership.backends.map((b) => b.address);
+    this.skews = scenario.queries.map((c) => {
+      const skew = skewOf(c, addresses);
+      return skew === null ? null : new Map(addresses.map((address, i) => [address, skew[i]!]));
     });
   }
 
@@ -71,30 +102,58 @@ export class NeedBook {
     return this.requests.kinds.map((_, kind) => this.needOf(kind, config));
   }
 
-  private needOf(kind: number, config: PoolConfig): KindNeed {
+  /** Peak of each request on that of its hosts where it is largest; needs of other pools have other hosts. */
+  peaksUnder({ onlyCoordinators }: PoolConfig): Float64Array {
+    const { requests } = this;
+    if (requests.kinds.every((k) => this.skews[k.queryClass] === null)) return requests.peak;
+    let peaks = this.peaksFor.get(onlyCoordinators);
+    if (peaks === undefined) {
+      peaks = requests.peak.map((peak, i) => Math.round(peak * this.largestSkewOf(i, onlyCoordinators)));
+      this.peaksFor.set(onlyCoordinators, peaks);
+    }
+    return peaks;
+  }
+
+  private largestSkewOf(i: number, onlyCoordinators: boolean): number {
+    const { kind, coordinator, placementOffset } = this.requests;
+    const skew = this.skews[this.requests.kinds[kind[i]!]!.queryClass] ?? null;
+    if (skew === null) return 1;
+    const plan = this.planOf(kind[i]!, coordinator[i]!, placementOffset[i]!, onlyCoordinators);
+    return plan === null ? 1 : Math.max(...footprintHosts(plan.schedule).map((address) => skew.get(address)!));
+  }
+
+  private planOf(kind: number, coordinator: number, placementOffset: number, onlyCoordinators: boolean): Plan | null {
     const k = this.requests.kinds[kind]!;
     const request = {
       queryId: "",
-      coordinator: this.requests.coordinators[0]!,
+      coordinator: this.requests.coordinators[coordinator]!,
       pool: k.pool,
       user: k.user,
       userGroups: k.userGroups,
       shape: k.shape,
       blacklistedExecutors: [],
-      placementOffset: 0,
+      placementOffset,
     };
-    const plans = this.plans.plansFor(request, config.onlyCoordinators);
-    const plan = typeof plans === "string" ? undefined : plans[0];
-    if (plan === undefined) return NEVER_RUNS;
+    const plans = this.plans.plansFor(request, onlyCoordinators);
+    return typeof plans === "string" ? null : (plans[0] ?? null);
+  }
+
+  private needOf(kind: number, config: PoolConfig): KindNeed {
+    const plan = this.planOf(kind, 0, 0, config.onlyCoordinators);
+    if (plan === null) return NEVER_RUNS;
     plan.workOut(config);
     const { memory, schedule } = plan;
+    const { queryClass, shape } = this.requests.kinds[kind]!;
+    const { uses } = this.classes[queryClass]!;
+    const room = reservationLimitFor(memory.memLimit, this.smallestHost, shape.options.bufferPoolLimit);
     return {
       cluster: memory.cluster,
       perHost: Math.max(memory.perHost, memory.onCoordinator),
       executors: schedule.backends.length - (schedule.coordinatorBackend.desc.isExecutor ? 0 : 1),
       slots: schedule.executorSlots,
       slotsChecked: !plan.isSlotExempt,
-      room: memory.memLimit < 0 ? Number.POSITIVE_INFINITY : reservationAllowedBy(memory.memLimit),
+      room: room < 0 ? Number.POSITIVE_INFINITY : room,
+      unspillable: uses.kind === "footprint" && (!uses.spillable || room === 0) ? uses.profile : null,
       memLimit: memory.memLimit,
       isRejected: rejectForPool(config) !== null || plan.rejection !== null,
     };
@@ -108,6 +167,7 @@ const NEVER_RUNS: KindNeed = {
   slots: 0,
   slotsChecked: false,
   room: 0,
+  unspillable: null,
   memLimit: 0,
   isRejected: true,
 };

@@ -41,6 +41,10 @@ export interface Outcome {
   readonly timedOut: number;
   /** Admitted and failed for want of memory. */
   readonly failed: number;
+  /**
+   * Of the submitted, those whose limit leaves less than their peak and that go on with less: admitted or not,
+   * because a setting that loses them does not spill less.
+   */
   readonly spilled: number;
   /** Of the admitted, milliseconds. */
   readonly meanWait: number;
@@ -66,7 +70,8 @@ export interface BindingShare {
 
 export const lossOf = (o: Outcome): number =>
   o.submitted === 0 ? 0 : (o.rejected + o.timedOut + o.failed) / o.submitted;
-export const spillShareOf = (o: Outcome): number => (o.admitted === 0 ? 0 : o.spilled / o.admitted);
+export const spillShareOf = (o: Outcome): number => (o.submitted === 0 ? 0 : o.spilled / o.submitted);
+export const failedShareOf = (o: Outcome): number => (o.submitted === 0 ? 0 : o.failed / o.submitted);
 export const memoryUsedShare = (o: Outcome, maxMem: number): number =>
   maxMem <= 0 || o.span <= 0 ? 0 : o.memoryTime / (maxMem * o.span);
 

@@ -8,7 +8,7 @@
  */
 import type { RecordedRequests } from "../../workload/recorded-requests.ts";
 import { CompletionHeap } from "./completion-heap.ts";
-import type { KindNeed } from "./needs.ts";
+import { failsUnder, holdUnder, type KindNeed, spillsUnder } from "./needs.ts";
 import { type Outcome, quantileOfBuckets, WAIT_BUCKETS, waitBucket } from "./outcome.ts";
 
 export interface ModelPool {
@@ -31,18 +31,14 @@ export interface ModelRun {
   readonly to: number;
   /** By kind, null: not this pool's. */
   readonly needs: readonly (KindNeed | null)[];
+  /** Of each request, on the host where it is largest. */
+  readonly peaks: Float64Array;
 }
-
-const SLOWEST = 3;
-
-/** A query that needs more than its limit leaves takes longer, at most three times as long (insight 3.2). */
-export const spillFactor = (peak: number, room: number, sigma: number): number =>
-  peak <= room ? 1 : Math.min(SLOWEST, 1 + sigma * (peak / room - 1));
 
 /** hot: bench/size */
 export function runPoolModel(run: ModelRun, pool: ModelPool): Outcome {
-  const { requests, from, to, needs } = run;
-  const { at, kind, duration, peak } = requests;
+  const { requests, from, to, needs, peaks } = run;
+  const { at, kind, duration } = requests;
   const running = new CompletionHeap();
   const queue = new Int32Array(Math.min(Math.max(1, pool.maxQueued), to - from) + 1);
   // Memory whose query is over and that the controller does not see yet, in order of release.
@@ -54,7 +50,7 @@ export function runPoolModel(run: ModelRun, pool: ModelPool): Outcome {
   const maxRunning = pool.maxRunning < 0 ? Number.POSITIVE_INFINITY : pool.maxRunning;
   // An unlimited pool never looks at its hosts (T-15).
   const hostMax = pool.maxMem < 0 ? Number.POSITIVE_INFINITY : pool.hostMemory;
-  const c = { submitted: 0, admitted: 0, rejected: 0, timedOut: 0, spilled: 0 };
+  const c = { submitted: 0, admitted: 0, rejected: 0, timedOut: 0, failed: 0, spilled: 0 };
   let head = 0;
   let queued = 0;
   let lagFirst = 0;
@@ -87,8 +83,8 @@ export function runPoolModel(run: ModelRun, pool: ModelPool): Outcome {
     used += need.cluster;
     hostUsed += (need.perHost * need.executors) / pool.hosts;
     slotsUsed += (need.slots * need.executors) / pool.hosts;
-    if (peak[i]! > need.room) c.spilled++;
-    const hold = duration[i]! * spillFactor(peak[i]!, need.room, pool.sigma);
+    if (failsUnder(need, peaks[i]!)) c.failed++;
+    const hold = holdUnder(need, duration[i]!, peaks[i]!, pool.sigma);
     memoryTime += need.cluster * hold;
     running.add(now + hold, i);
     if (running.size > peakRunning) peakRunning = running.size;
@@ -118,6 +114,7 @@ export function runPoolModel(run: ModelRun, pool: ModelPool): Outcome {
       const i = next++;
       if (need === null || need === undefined) continue;
       c.submitted++;
+      if (spillsUnder(need, peaks[i]!)) c.spilled++;
       if (queued >= pool.maxQueued || need.isRejected || need.cluster > maxMem) c.rejected++;
       else if (queued === 0 && fits(need)) admit(i, need);
       else {
@@ -162,7 +159,7 @@ export function runPoolModel(run: ModelRun, pool: ModelPool): Outcome {
     admitted: c.admitted,
     rejected: c.rejected,
     timedOut: c.timedOut,
-    failed: 0,
+    failed: c.failed,
     spilled: c.spilled,
     meanWait: c.admitted === 0 ? 0 : sumWaits / c.admitted,
     longestWait,

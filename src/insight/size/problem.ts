@@ -130,7 +130,7 @@ export class Evaluator {
       return part === "whole" || need.cluster > above === (part === "large") ? need : null;
     });
     return runPoolModel(
-      { requests, from: job.from, to: job.to, needs },
+      { requests, from: job.from, to: job.to, needs, peaks: book.peaksUnder(this.configOf(pool)) },
       {
         maxMem: memoryOfPart(setting, part),
         maxRunning: setting.maxRunning,

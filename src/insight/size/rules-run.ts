@@ -2,8 +2,8 @@
  * One setting by the full rules: the simulator on recorded requests, folded into an outcome.
  *
  * The setting replaces the pool's record and nothing else; other pools, hosts, coordinators and the topic are
- * as in the scenario. A split is two pools with the same rules. Queries whose limit leaves too little take
- * longer by sigma instead of by the simulator's scratch model, so that screening and rules agree about them.
+ * as in the scenario. A split is two pools with the same rules. What it costs to have too little memory is the
+ * simulator's business, priced by sigma instead of by a scratch bandwidth nobody has measured.
  */
 import type { ImpalaFlags } from "../../config/impala-flags.ts";
 import type { Scenario } from "../../config/scenario.ts";
@@ -14,9 +14,8 @@ import type { NameKind, QueryFacts, RunObserver } from "../../core/run-observer.
 import { simulate } from "../../sim/simulate.ts";
 import { type RecordedRequests, RecordedWorkload } from "../../workload/recorded-requests.ts";
 import { SilentObserver } from "../silent-observer.ts";
-import type { KindNeed, NeedBook } from "./needs.ts";
+import { type KindNeed, type NeedBook, spillsUnder } from "./needs.ts";
 import { type Outcome, quantileOfBuckets, WAIT_BUCKETS, waitBucket } from "./outcome.ts";
-import { spillFactor } from "./pool-model.ts";
 import { configUnder, type Setting } from "./setting.ts";
 
 export interface RulesProblem {
@@ -48,8 +47,6 @@ export function runByRules(
   const needs = p.needs.under(configUnder(base, setting));
   const isLarge = (kind: number): boolean => setting.split !== null && needs[kind]!.cluster > setting.split.above;
   const { requests } = p;
-  const roomOf = (i: number): KindNeed | null =>
-    requests.kinds[requests.kind[i]!]!.pool === p.pool ? needs[requests.kind[i]!]! : null;
   const workload = new RecordedWorkload(requests, from, to, {
     ...(isSplit
       ? {
@@ -59,25 +56,15 @@ export function runByRules(
           },
         }
       : {}),
-    durationOf: (i) => {
-      const need = roomOf(i);
-      const duration = requests.duration[i]!;
-      if (need === null || requests.peak[i]! <= need.room) return duration;
-      return Math.round(duration * spillFactor(requests.peak[i]!, need.room, p.sigma) * 1000) / 1000;
-    },
-    peakOf: (i) => {
-      const need = roomOf(i);
-      const peak = requests.peak[i]!;
-      return need === null || peak <= need.room ? peak : Math.floor(need.room);
-    },
   });
-  const spills = (i: number): boolean => requests.peak[i]! > (roomOf(i)?.room ?? Number.POSITIVE_INFINITY);
+  const peaks = p.needs.peaksUnder(base);
+  const spills = (i: number): boolean => spillsUnder(needs[requests.kind[i]!]!, peaks[i]!);
   const observer = new OutcomeObserver(
     isSplit ? [p.pool, largePool] : [p.pool],
-    someSpill(p, needs) ? (queryId) => spills(Number(queryId)) : null,
+    someSpill(p, needs, peaks) ? (queryId) => spills(Number(queryId)) : null,
   );
   simulate({
-    scenario: p.scenario,
+    scenario: { ...p.scenario, model: { ...p.scenario.model, spillSigma: p.sigma } },
     workload,
     pools: { configOf: (name) => (name === p.pool ? own : name === largePool ? large : p.configOf(name)) },
     flags: p.flags,
@@ -88,13 +75,13 @@ export function runByRules(
 }
 
 /** Whether any kind has a limit at all that a peak could be above: then queries are looked at one by one. */
-function someSpill({ requests, pool }: RulesProblem, needs: readonly KindNeed[]): boolean {
+function someSpill({ requests, pool }: RulesProblem, needs: readonly KindNeed[], peaks: Float64Array): boolean {
   const largest = new Float64Array(requests.kinds.length);
   for (let i = 0; i < requests.count; i++) {
     const kind = requests.kind[i]!;
-    if (requests.peak[i]! > largest[kind]!) largest[kind] = requests.peak[i]!;
+    if (peaks[i]! > largest[kind]!) largest[kind] = peaks[i]!;
   }
-  return requests.kinds.some((k, kind) => k.pool === pool && largest[kind]! > needs[kind]!.room);
+  return requests.kinds.some((k, kind) => k.pool === pool && spillsUnder(needs[kind]!, largest[kind]!));
 }
 
 /** Folds the numbers of an outcome over the queries of some pools. */
@@ -139,6 +126,7 @@ export class OutcomeObserver extends SilentObserver {
   override submitted(_at: number, q: QueryFacts): void {
     if (this.own[q.pool] !== true) return;
     this.submittedCount++;
+    if (this.spills?.(q.queryId) === true) this.spilledCount++;
     this.submittedByClass[q.queryClass] = (this.submittedByClass[q.queryClass] ?? 0) + 1;
   }
 
@@ -163,7 +151,6 @@ export class OutcomeObserver extends SilentObserver {
       this.waitsByClass[q.queryClass] = byClass;
     }
     byClass[bucket]!++;
-    if (this.spills?.(q.queryId) === true) this.spilledCount++;
     this.running++;
     if (this.running > this.peakRunning) this.peakRunning = this.running;
     this.changeMemory(at, cluster);

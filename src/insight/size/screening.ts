@@ -6,9 +6,8 @@
  * the hour is over three times the day's allowance. Everything else gets a run.
  */
 import { firstAtOrAfter, type RecordedRequests } from "../../workload/recorded-requests.ts";
-import type { KindNeed } from "./needs.ts";
+import { holdUnder, type KindNeed } from "./needs.ts";
 import { overloadOutcome } from "./places.ts";
-import { spillFactor } from "./pool-model.ts";
 import { saturatedThroughput } from "./saturation.ts";
 import type { Setting } from "./setting.ts";
 import { busiestHour } from "./windows.ts";
@@ -19,6 +18,8 @@ export interface ScreeningInput {
   readonly needs: readonly (KindNeed | null)[];
   /** The same under today's setting. */
   readonly needsNow: readonly (KindNeed | null)[];
+  /** Of each request, on the host where it is largest. */
+  readonly peaks: Float64Array;
   readonly sigma: number;
   readonly loss: number;
 }
@@ -48,11 +49,11 @@ const tooLargeForPart = (s: Setting, need: KindNeed): boolean => {
 };
 
 function losesBusiestHour(s: Setting, input: ScreeningInput): boolean {
-  const { requests, needs, sigma, loss } = input;
+  const { requests, needs, loss } = input;
   const hour = busiestHour(requests, needs);
   const from = firstAtOrAfter(requests, hour * HOUR_MS);
   const to = firstAtOrAfter(requests, (hour + 1) * HOUR_MS);
-  const sample = sampleOf(requests, needs, from, to, sigma);
+  const sample = sampleOf(input, from, to);
   const all = countOf(requests, needs);
   const arrivals = sample.seen / HOUR_MS;
   const throughput = saturatedThroughput(sample.sizes, sample.holds, { maxMem: s.maxMem, maxRunning: s.maxRunning });
@@ -62,7 +63,7 @@ function losesBusiestHour(s: Setting, input: ScreeningInput): boolean {
 }
 
 /** Up to 20,000 of the hour's requests of the pool, repeated if there are fewer, in their order. */
-function sampleOf(r: RecordedRequests, needs: ScreeningInput["needs"], from: number, to: number, sigma: number) {
+function sampleOf({ requests: r, needs, peaks, sigma }: ScreeningInput, from: number, to: number) {
   const indexes: number[] = [];
   for (let i = from; i < to; i++) if (needs[r.kind[i]!] !== null) indexes.push(i);
   const n = indexes.length === 0 ? 0 : SATURATION_RUN;
@@ -72,7 +73,7 @@ function sampleOf(r: RecordedRequests, needs: ScreeningInput["needs"], from: num
     const i = indexes[k % indexes.length]!;
     const need = needs[r.kind[i]!]!;
     sizes[k] = need.cluster;
-    holds[k] = r.duration[i]! * spillFactor(r.peak[i]!, need.room, sigma);
+    holds[k] = holdUnder(need, r.duration[i]!, peaks[i]!, sigma);
   }
   return { sizes, holds, seen: indexes.length };
 }

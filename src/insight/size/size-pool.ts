@@ -62,11 +62,13 @@ export async function sizePool(
   const cached = withMemory(evaluate);
   const goal = await goalOf(problem, now, options, cached);
   const book = local.needs(0);
+  const peaks = book.peaksUnder(base);
   const candidates =
     options.candidates ??
     candidatesOf({
       requests: day,
       needs: needsNow,
+      peaks,
       now,
       smallestHost: book.smallestHost,
       allHosts: book.allHosts,
@@ -83,7 +85,7 @@ export async function sizePool(
     days: problem.days.map((d) => d.count),
     manyControllers,
     screen: (s) =>
-      screenedOut(s, { requests: day, needs: needsUnder(s), needsNow, sigma: problem.sigma, loss: goal.loss }),
+      screenedOut(s, { requests: day, needs: needsUnder(s), needsNow, peaks, sigma: problem.sigma, loss: goal.loss }),
     evaluate: cached,
     options: {
       ...DEFAULT_OPTIONS,
@@ -111,7 +113,7 @@ export async function sizePool(
     elimination,
     bindings,
     relief,
-    assumptions: assumptionsOf(problem, shown, worst, manyControllers),
+    assumptions: assumptionsOf(problem, sigmas.size > 0, worst, manyControllers),
   });
 }
 
@@ -247,8 +249,7 @@ function reliefRow(of: Relief["of"], limit: Relief["limit"], step: string, befor
   };
 }
 
-function assumptionsOf(problem: SizeProblem, shown: readonly Setting[], worst: Window, many: boolean): string[] {
-  const usesSigma = shown.some((s) => s.maxQueryMem !== shown[0]!.maxQueryMem);
+function assumptionsOf(problem: SizeProblem, usesSigma: boolean, worst: Window, many: boolean): string[] {
   return [
     "holds do not change with load",
     problem.days.length === 1

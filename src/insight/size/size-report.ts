@@ -9,7 +9,7 @@ import { GiB } from "../../core/units.ts";
 import { CONSTRAINT_TEXT } from "../binding.ts";
 import type { Drop, DropReason, Effort, Elimination, Finalist, Goal } from "./elimination.ts";
 import { type Interval, intervalOf, pairedInterval } from "./intervals.ts";
-import { type BindingShare, lossOf, memoryUsedShare, spillShareOf } from "./outcome.ts";
+import { type BindingShare, failedShareOf, lossOf, memoryUsedShare, spillShareOf } from "./outcome.ts";
 import { keyOf, type Setting } from "./setting.ts";
 
 export interface SizeRow {
@@ -25,6 +25,8 @@ export interface SizeRow {
   /** Nothing was lost in so many: the loss is below 3/N. */
   readonly lossBelow: number | null;
   readonly spillShare: number;
+  /** Of the submitted, in `loss`: admitted, and failed for want of memory. */
+  readonly failedShare: number;
   readonly memoryUsed: number;
   readonly peakRunning: number;
   readonly binding: readonly BindingShare[];
@@ -126,6 +128,7 @@ function rowOf(f: Finalist, label: string, now: Finalist, parts: ReportParts): S
     lossInterval: intervalOf(losses),
     lossBelow: meanLoss === 0 && submitted > 0 ? 3 / submitted : null,
     spillShare,
+    failedShare: mean(f.outcomes.map(failedShareOf)),
     memoryUsed: mean(f.outcomes.map((o) => memoryUsedShare(o, f.setting.maxMem))),
     peakRunning: Math.max(0, ...f.outcomes.map((o) => o.peakRunning)),
     binding: parts.bindings.get(keyOf(f.setting)) ?? [],

@@ -116,6 +116,10 @@ const isStaleOften = ({ binding }: SizeRow): boolean =>
 
 function remarksOf(row: SizeRow): string[] {
   const remarks: string[] = [];
+  if (row.failedShare > 0)
+    remarks.push(
+      `${row.label} fails ${percent(row.failedShare)} of the queries: they need more memory than their limit leaves and cannot spill`,
+    );
   if (row.p95ForSigma !== null)
     remarks.push(
       `${row.label} rests on what spilling costs: p95 ${waitText(row.p95ForSigma.half)} if it costs half as much, ${waitText(row.p95ForSigma.double)} if twice`,

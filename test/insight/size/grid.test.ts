@@ -14,6 +14,7 @@ function inputOf(over: Partial<GridInput> = {}): GridInput {
     needs: book
       .under(configUnder(configOf(NOW), NOW))
       .map((need, kind) => (problem.days[0]!.kinds[kind]!.pool === POOL ? need : null)),
+    peaks: problem.days[0]!.peak,
     now: NOW,
     smallestHost: book.smallestHost,
     allHosts: book.allHosts,
