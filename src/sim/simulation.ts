@@ -50,7 +50,7 @@ const HEARTBEAT = 9;
 
 const ADMISSIOND = "admissiond:29500";
 /** Faults that leave hosts and statestore talking to each other. */
-const CALM_FAULTS: ReadonlySet<FaultKind> = new Set([
+export const CALM_FAULTS: ReadonlySet<FaultKind> = new Set([
   "hostQuiesces",
   "workerKilled",
   "releasesLost",

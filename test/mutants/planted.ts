@@ -7,7 +7,7 @@ import type { ControllerOptions } from "../../src/core/admission/controller-opti
 import type { DequeueSink } from "../../src/core/admission/dequeue-pass.ts";
 import type { AdmissionQuery } from "../../src/core/admission/query.ts";
 import { type Membership, membershipOf } from "../../src/core/cluster/membership.ts";
-import { NOTHING_NEW, type TopicUpdate } from "../../src/core/statestore/topic.ts";
+import { NOTHING_NEW, type TopicEntry, type TopicUpdate } from "../../src/core/statestore/topic.ts";
 import type { Bytes, Instant } from "../../src/core/units.ts";
 import type { NewController } from "../../src/sim/seat.ts";
 
@@ -111,6 +111,61 @@ class ViewNeverRefreshed extends AdmissionController {
   }
 }
 
+/** ADM-5 finds room everywhere. */
+class HostMemoryNotLookedAt extends AdmissionController {
+  constructor(options: ControllerOptions) {
+    super(options);
+    this.hosts.ledgerOfGroup = () => null;
+    this.hosts.effectiveReserved = () => 0;
+  }
+}
+
+/** Hosts are charged nothing, so that all of them seem free. */
+class HostsNotCharged extends AdmissionController {
+  constructor(options: ControllerOptions) {
+    super(options);
+    this.hosts.ledgerOfGroup = () => null;
+    this.hosts.add = () => undefined;
+  }
+}
+
+/** What others hold on hosts is published, and read by nobody. */
+class OthersHostsIgnored extends AdmissionController {
+  constructor(options: ControllerOptions) {
+    super(options);
+    this.hosts.mergeRemote = () => undefined;
+  }
+}
+
+/** ADM-4 takes what was admitted here for all there is. */
+class ReservedMemoryIgnored extends AdmissionController {
+  override submit(...args: Parameters<AdmissionController["submit"]>): AdmissionQuery {
+    const q = super.submit(...args);
+    const { stats } = q.pool;
+    Object.defineProperty(stats, "effectiveMemReserved", {
+      configurable: true,
+      get: () => stats.localMemAdmitted,
+    });
+    return q;
+  }
+}
+
+/** What its own host reserves never reaches its sums. */
+class OwnReservationsNotTold extends AdmissionController {
+  override setBackendUsage(): void {
+    // Nobody hears.
+  }
+}
+
+/** Has its say at every fifth exchange only. */
+class PublishesRarely extends AdmissionController {
+  #exchanges = 0;
+
+  override collectUpdate(): TopicEntry[] {
+    return this.#exchanges++ % 5 === 0 ? super.collectUpdate() : [];
+  }
+}
+
 /** Takes from the tail: nobody's turn is kept. */
 class LastInFirstOut extends AdmissionController {
   override dequeuePass(now: Instant, sink: DequeueSink): void {
@@ -133,13 +188,19 @@ const planted = (
 
 export const MUTANTS: readonly Mutant[] = [
   planted("lost wake-up", "wake-up", 1, LostWakeUp),
-  planted("double release", "running queries", 1, DoubleRelease),
+  planted("double release", "running queries", 5, DoubleRelease),
   planted("leak on reject", "running queries", 1, LeakOnReject),
   planted("leak on cancel in queue", "counters", 11, LeakOnCancel),
-  planted("off-by-one slot", "limits", 3, OffByOneSlot),
+  planted("off-by-one slot", "own view", 3, OffByOneSlot),
   planted("stale head", "wake-up", 5, StaleHead),
   planted("unclamped limit", "clamp", 380, UnclampedLimit),
   planted("time-out counted twice", "counters", 1, TimeOutCountedTwice),
   planted("view never refreshed", "view", 6, ViewNeverRefreshed),
   planted("last in, first out", "fifo", 1, LastInFirstOut),
+  planted("host memory not looked at", "own view", 2, HostMemoryNotLookedAt),
+  planted("hosts not charged", "limits", 45, HostsNotCharged),
+  planted("others' hosts ignored", "view", 1, OthersHostsIgnored),
+  planted("reserved memory ignored", "own view", 5, ReservedMemoryIgnored),
+  planted("own reservations not told", "view", 2, OwnReservationsNotTold),
+  planted("publishes rarely", "overshoot", 1, PublishesRarely),
 ];

@@ -9,8 +9,8 @@ import type { Resolver } from "../../workload/workload.ts";
 import { toInstant } from "../event-queue.ts";
 import type { NewController } from "../seat.ts";
 import type { PoolConfigs } from "../simulate.ts";
-import { Simulation } from "../simulation.ts";
-import { checksFor } from "./checkers.ts";
+import { CALM_FAULTS, Simulation } from "../simulation.ts";
+import { Checks } from "./checkers.ts";
 import { randomRun } from "./random-scenario.ts";
 
 export interface SeedFailure {
@@ -45,7 +45,7 @@ export function sweep(first: number, count: number, newController?: NewControlle
 
 export function runSeed(seed: number, newController?: NewController): SweepResult {
   const { scenario, configs, laterConfigs } = randomRun(seed);
-  const checks = checksFor(scenario.faults.some((f) => f.kind !== "statisticsDropped" && f.kind !== "refusals"));
+  const checks = new Checks(scenario.faults.every((f) => CALM_FAULTS.has(f.kind)));
   const sim = new Simulation({
     scenario,
     workload: createWorkload(scenario, EVERYBODY_EVERYWHERE),
@@ -59,6 +59,7 @@ export function runSeed(seed: number, newController?: NewController): SweepResul
     },
     ...(newController === undefined ? {} : { newController }),
   });
+  checks.watch(sim);
   try {
     sim.run();
     checks.finish(sim);
