@@ -248,6 +248,8 @@ export interface TraceRow {
   readonly coordinator: string | null;
   readonly duration: Millis | null;
   readonly peak: Bytes | null;
+  /** Per host; part of `peak`, and `duration` contains what it cost. */
+  readonly spilled: Bytes;
   /** Estimates, options and width of this one; frozen and shared by the rows that agree in all of it. */
   readonly shape: RequestShape | null;
   /**

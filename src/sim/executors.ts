@@ -29,6 +29,7 @@ import {
   skewOf,
   throwRefusals,
   type WorkRoom,
+  type WorkWanted,
 } from "./work.ts";
 
 /** From the start of the work: at `work`, it is done at these schedule positions. */
@@ -348,8 +349,9 @@ export class Executors {
       const { minimums, working } = placement;
       const minimum = footprintMinimum(queryClass.uses, minimums[i]!, peak, own, working[i]!);
       const room = this.#roomOn(q, host, peak, own, minimum, now);
-      const undisturbed = hostWork(queryClass, this.#model, q.work, peak, room);
-      const work = this.#onScratch(q, host, peak, this.#refused(q, i, minimum, undisturbed));
+      const wanted = { peak, duration: q.work, spilled: submission.spilled };
+      const undisturbed = hostWork(queryClass, this.#model, wanted, room);
+      const work = this.#onScratch(q, host, wanted, this.#refused(q, i, minimum, undisturbed));
       spills[i] = work.spilled;
       grants[i] = work.peak;
       q.peak = Math.max(q.peak, work.peak);
@@ -365,11 +367,11 @@ export class Executors {
   }
 
   /** S7, S9: what it may write there. */
-  #onScratch(q: SimQuery, host: number, peak: number, work: HostWork): HostWork {
+  #onScratch(q: SimQuery, host: number, wanted: WorkWanted, work: HostWork): HostWork {
     if (work.spilled === 0) return work;
     const limit = this.#scratchLimits[q.queryClass]!;
     const free = this.#scratch === null ? Number.POSITIVE_INFINITY : this.#scratch.freeOn(host);
-    return hostWorkWithScratch(work, this.#classes[q.queryClass]!, this.#model, q.work, peak, limit, free);
+    return hostWorkWithScratch(work, this.#classes[q.queryClass]!, this.#model, wanted, limit, free);
   }
 
   #failureText(q: SimQuery, host: number, { wants, spilled }: HostWork): string {

@@ -78,12 +78,19 @@ export interface WorkRoom {
   readonly refused: FirstRefusal | null;
 }
 
-/** Peak on this host, and what may be reserved for the query there. */
+/** What a query wants of a host. */
+export interface WorkWanted {
+  readonly peak: number;
+  readonly duration: Micros;
+  /** Bytes whose writing `duration` contains: a recorded query spilled there already. */
+  readonly spilled: number;
+}
+
+/** What comes of it where so much may be reserved for the query. */
 export function hostWork(
   queryClass: QueryClass,
   model: ModelSpec,
-  duration: Micros,
-  peak: number,
+  { peak, duration, spilled: paid }: WorkWanted,
   { bytes: room, refused }: WorkRoom,
 ): HostWork {
   const { uses } = queryClass;
@@ -93,11 +100,12 @@ export function hostWork(
     return { takes, peak: refused?.holding ?? room, spilled: 0, wants: "memory" };
   }
   const spilled = peak - room;
-  return { takes: duration + writing(spilled, room, duration, model), peak: room, spilled, wants: null };
+  return { takes: duration + writing(spilled - paid, room, duration, model), peak: room, spilled, wants: null };
 }
 
 /** What it adds to `duration` to write so much, where it holds `held` bytes at most. */
 function writing(bytes: number, held: number, duration: Micros, { scratchBandwidth, spillSigma }: ModelSpec): Micros {
+  if (bytes <= 0) return 0;
   return spillSigma === undefined
     ? Math.round((bytes / scratchBandwidth) * MICROS_PER_SECOND)
     : Math.round(duration * (spillFactor(held + bytes, held, spillSigma) - 1));
@@ -111,21 +119,21 @@ export const spillFactor = (peak: number, room: number, sigma: number): number =
 
 /**
  * The same where it may not write so much: `limit` is SCRATCH_LIMIT (S7, -1: none), `free` what the host's scratch has
- * left (S9). `duration` and `peak` are those of `hostWork`.
+ * left (S9).
  */
 export function hostWorkWithScratch(
   work: HostWork,
   { uses }: QueryClass,
   model: ModelSpec,
-  duration: Micros,
-  peak: number,
+  { peak, duration, spilled: paid }: WorkWanted,
   limit: number,
   free: number,
 ): HostWork {
   const most = limit < 0 ? free : Math.min(limit, free);
   if (work.wants !== null || work.spilled <= most || uses.kind !== "footprint") return work;
   const share = (peak - work.spilled + most) / peak;
-  const takes = Math.floor(duration * whenReached(uses.profile, share)) + writing(most, work.peak, duration, model);
+  const takes =
+    Math.floor(duration * whenReached(uses.profile, share)) + writing(most - paid, work.peak, duration, model);
   const wants = limit === 0 ? "scratchOff" : most === limit ? "scratchLimit" : "scratchSpace";
   return { takes, peak: work.peak, spilled: most, wants };
 }

@@ -33,6 +33,8 @@ export interface RecordedRequests {
   readonly duration: Float64Array;
   /** Bytes per host. */
   readonly peak: Float64Array;
+  /** Of them, what `duration` contains the writing of. */
+  readonly spilled: Float64Array;
   /** Index into `kinds`. */
   readonly kind: Int32Array;
   readonly coordinator: Int32Array;
@@ -63,8 +65,10 @@ export function recordRequests(workload: Workload, most = 50_000_000): RecordedR
 }
 
 /** What a record keeps of a submission. */
-export type RecordedFields = Pick<Submission, keyof RequestKind | "intended" | "duration" | "peak" | "coordinator"> &
-  Pick<Submission, "placementOffset">;
+export type RecordedFields = Pick<
+  Submission,
+  keyof RequestKind | "intended" | "duration" | "peak" | "spilled" | "coordinator" | "placementOffset"
+>;
 
 /** Requests from wherever they come, in order of time. */
 export class RequestsRecorder {
@@ -126,6 +130,7 @@ class Columns {
   private at = new Float64Array(1024);
   private duration = new Float64Array(1024);
   private peak = new Float64Array(1024);
+  private spilled = new Float64Array(1024);
   private kind = new Int32Array(1024);
   private coordinator = new Int32Array(1024);
   private placementOffset = new Uint32Array(1024);
@@ -136,6 +141,7 @@ class Columns {
     this.at[i] = s.intended;
     this.duration[i] = s.duration;
     this.peak[i] = s.peak;
+    this.spilled[i] = s.spilled;
     this.kind[i] = kind;
     this.coordinator[i] = coordinator;
     this.placementOffset[i] = s.placementOffset;
@@ -150,6 +156,7 @@ class Columns {
     this.at = larger(new Float64Array(size), this.at);
     this.duration = larger(new Float64Array(size), this.duration);
     this.peak = larger(new Float64Array(size), this.peak);
+    this.spilled = larger(new Float64Array(size), this.spilled);
     this.kind = larger(new Int32Array(size), this.kind);
     this.coordinator = larger(new Int32Array(size), this.coordinator);
     this.placementOffset = larger(new Uint32Array(size), this.placementOffset);
@@ -162,6 +169,7 @@ class Columns {
       at: sharedFloats(this.at, count),
       duration: sharedFloats(this.duration, count),
       peak: sharedFloats(this.peak, count),
+      spilled: sharedFloats(this.spilled, count),
       kind: sharedInts(this.kind, count),
       coordinator: sharedInts(this.coordinator, count),
       placementOffset: sharedWords(this.placementOffset, count),
@@ -243,6 +251,7 @@ export class RecordedWorkload implements Workload {
       r.at[i]!,
       r.duration[i]!,
       r.peak[i]!,
+      r.spilled[i]!,
       r.placementOffset[i]!,
       cancelAtOf === undefined ? Number.POSITIVE_INFINITY : cancelAtOf(i),
     );
@@ -280,6 +289,7 @@ class RecordedSubmission implements Submission {
   readonly intended: Instant;
   readonly duration: Millis;
   readonly peak: number;
+  readonly spilled: number;
   readonly placementOffset: number;
   readonly shape: RequestShape;
   readonly cancelAt: Instant;
@@ -291,6 +301,7 @@ class RecordedSubmission implements Submission {
     at: number,
     duration: number,
     peak: number,
+    spilled: number,
     placementOffset: number,
     cancelAt: number,
   ) {
@@ -300,6 +311,7 @@ class RecordedSubmission implements Submission {
     this.intended = at as Instant;
     this.duration = duration as Millis;
     this.peak = peak;
+    this.spilled = spilled;
     this.placementOffset = placementOffset;
     this.shape = kind.shape;
     this.cancelAt = cancelAt as Instant;

@@ -219,6 +219,7 @@ class ScenarioWorkload implements Workload {
       row?.shape ?? placed.shape,
       duration,
       peak,
+      row === null ? 0 : row.spilled,
       queryClass.cancelAfter === null ? NEVER : this.#cancelAt(queryClass, values, stream, ordinal, at),
       placed.shape.executors === "all" ? 0 : this.#placementOffset(stream, ordinal),
     );

@@ -37,6 +37,7 @@ export class QuerySubmission implements Submission {
   readonly shape: RequestShape;
   readonly duration: Millis;
   readonly peak: number;
+  readonly spilled: number;
   readonly cancelAt: Instant;
   readonly placementOffset: number;
   /** Once somebody has asked. */
@@ -55,6 +56,7 @@ export class QuerySubmission implements Submission {
     shape: RequestShape,
     duration: number,
     peak: number,
+    spilled: number,
     cancelAt: number,
     placementOffset: number,
   ) {
@@ -70,6 +72,7 @@ export class QuerySubmission implements Submission {
     this.shape = shape;
     this.duration = duration as Millis;
     this.peak = peak;
+    this.spilled = spilled;
     this.cancelAt = cancelAt as Instant;
     this.placementOffset = placementOffset;
   }

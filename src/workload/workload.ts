@@ -34,6 +34,8 @@ export interface Submission extends AdmissionRequest {
   readonly duration: Millis;
   /** Peak of the footprint per host in bytes, before skew; 0 for operators. */
   readonly peak: number;
+  /** Bytes per host whose way to scratch and back `duration` contains already: a recorded hold does (insight 4.3). */
+  readonly spilled: number;
   /** The client gives up at this moment; Infinity: never. */
   readonly cancelAt: Instant;
 }

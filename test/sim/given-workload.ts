@@ -57,6 +57,7 @@ export class GivenWorkload implements Workload {
       unresolved: null,
       duration: a.duration as Millis,
       peak: a.peak ?? 0,
+      spilled: 0,
       cancelAt: (a.cancelAt ?? Number.POSITIVE_INFINITY) as Instant,
     };
   }

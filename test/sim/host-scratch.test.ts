@@ -93,7 +93,7 @@ describe("S7, S9 when a query has written what it may", () => {
     const queryClass = { uses: { kind: "footprint", profile: "ramp", spillable: true } } as never;
     const model = { scratchBandwidth: MiB, cores: null };
     const wants = (limit: number, free: number) =>
-      hostWorkWithScratch(work, queryClass, model, 1000, 100, limit, free).wants;
+      hostWorkWithScratch(work, queryClass, model, { peak: 100, duration: 1000, spilled: 0 }, limit, free).wants;
     expect([wants(-1, 90), wants(90, 90), wants(89, 90), wants(90, 89), wants(50, 60), wants(60, 50)]).toEqual([
       null,
       null,

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { Scenario, TraceRow } from "../../src/config/scenario.ts";
 import { parseScenario } from "../../src/config/scenario-file.ts";
-import { instant, millis } from "../../src/core/units.ts";
+import { bytes, instant, millis } from "../../src/core/units.ts";
 import { createWorkload } from "../../src/workload/scenario-workload.ts";
 import { plainRequest } from "../../src/workload/submission.ts";
 import type { Ending, Resolver, Submission, Workload } from "../../src/workload/workload.ts";
@@ -372,6 +372,7 @@ describe("recorded requests", () => {
     coordinator: null,
     duration: null,
     peak: null,
+    spilled: bytes(0),
     shape: null,
     after: null,
     ...over,

@@ -73,6 +73,21 @@ describe("insight 4.6 trace arrivals", () => {
     ]);
   });
 
+  test("what it spilled is wanted on its hosts, and paid for in its hold", async () => {
+    const spilled = { compressed_bytes_spilled: 1000 * MiB };
+    const log = fileWith(csvOf([at(0, spilled), at(1, { ...spilled, backends_count: 1 })]));
+    for (const [on, hosts] of [
+      ["dedicated", 10],
+      ["executor", 10],
+    ] as const) {
+      const scenario = await withTraces(scenarioWith(log, "", on));
+      expect(rowsOf(scenario).map((r) => [r.peak, r.spilled])).toEqual([
+        [(700 + 1000 / hosts) * MiB, (1000 / hosts) * MiB],
+        [1700 * MiB, 1000 * MiB],
+      ]);
+    }
+  });
+
   test("where the coordinator is one of the executors the backends are all executors", async () => {
     const log = fileWith(csvOf([at(0, { backends_count: 9 }), at(1, { backends_count: 10 })]));
     const rows = rowsOf(await withTraces(scenarioWith(log, "", "executor")));
@@ -144,8 +159,8 @@ describe("trace files that cannot be used", () => {
     ["broken JSON", (lines: string[]) => [lines[0]!, "{"], /:2: broken JSON in a trace file\. Make it again/],
     [
       "another version",
-      (lines: string[]) => [lines[0]!.replace('"version":1', '"version":9')],
-      /:1: trace version 9; expected 1/,
+      (lines: string[]) => [lines[0]!.replace('"version":2', '"version":9')],
+      /:1: trace version 9; expected 2/,
     ],
     ["a cut file", (lines: string[]) => [lines[0]!], /0 requests; the header says 1/],
     [

@@ -236,6 +236,7 @@ class ForwardSubmission implements Submission {
   readonly attempt = 1;
   readonly unresolved = null;
   readonly peak = 0;
+  readonly spilled = 0;
   readonly cancelAt = Number.POSITIVE_INFINITY as Instant;
 
   constructor(part: Part, sequence: number, at: number, hold: number) {

@@ -181,6 +181,7 @@ function requestsOf(arrivals: readonly MeasuredQuery[], scenario: Scenario, asSu
       intended: (asSubmitted ? q.submitted : q.intended) as Instant,
       duration: 0 as Millis,
       peak: Math.max(0, q.peak),
+      spilled: 0,
       coordinator: q.coordinator,
       placementOffset: q.asked?.placementOffset ?? 0,
     });

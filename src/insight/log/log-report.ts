@@ -108,7 +108,7 @@ export const GUESS_TEXT: Readonly<Record<Guess, string>> = {
   estimate: "no planner's estimate: taken from the amount admitted or from another execution",
   coordinatorEstimate:
     "no estimate for the coordinator: the planner's floor of 100 MiB is taken, or the estimate if that is less",
-  peak: "no peak: the estimate is taken as the peak",
+  peak: "no peak: what was admitted is taken as the peak, or the estimate if that is less",
   backends: "no number of backends: taken from another execution, else one",
   slots: "no slots: taken from another execution, else one",
   amount: "the log contradicts the pool files: the recorded amounts are charged, so changed bounds will show no effect",

@@ -46,11 +46,14 @@ export const spillsUnder = (need: KindNeed, peak: number): boolean => need.unspi
 /** It runs until it would have to spill, which it cannot. */
 export const failsUnder = (need: KindNeed, peak: number): boolean => need.unspillable !== null && isOver(need, peak);
 
-/** How long it runs, as the simulator's executors have it. hot: bench/size */
-export function holdUnder(need: KindNeed, duration: number, peak: number, sigma: number): number {
+/**
+ * How long it runs, as the simulator's executors have it: `duration` pays for what was `spilled` when it was recorded.
+ * hot: bench/size
+ */
+export function holdUnder(need: KindNeed, duration: number, peak: number, spilled: number, sigma: number): number {
   if (peak <= need.room) return duration;
   return need.unspillable === null
-    ? duration * spillFactor(peak, need.room, sigma)
+    ? duration * spillFactor(peak - spilled, need.room, sigma)
     : duration * whenReached(need.unspillable, need.room / peak);
 }
 
@@ -145,7 +148,9 @@ export class NeedBook {
     const { memory, schedule } = plan;
     const { queryClass, shape } = this.requests.kinds[kind]!;
     const { uses } = this.classes[queryClass]!;
-    const room = reservationLimitFor(memory.memLimit, this.smallestHost, shape.options.bufferPoolLimit);
+    // Of those that run nowhere else, the coordinator's limit is the one that counts.
+    const limit = shape.coordinatorOnly ? memory.coordinatorMemLimit : memory.memLimit;
+    const room = reservationLimitFor(limit, this.smallestHost, shape.options.bufferPoolLimit);
     return {
       cluster: memory.cluster,
       perHost: Math.max(memory.perHost, memory.onCoordinator),
@@ -154,7 +159,7 @@ export class NeedBook {
       slotsChecked: !plan.isSlotExempt,
       room: room < 0 ? Number.POSITIVE_INFINITY : room,
       unspillable: uses.kind === "footprint" && (!uses.spillable || room === 0) ? uses.profile : null,
-      memLimit: memory.memLimit,
+      memLimit: limit,
       isRejected: rejectForPool(config) !== null || plan.rejection !== null,
     };
   }

@@ -38,7 +38,7 @@ export interface ModelRun {
 /** hot: bench/size */
 export function runPoolModel(run: ModelRun, pool: ModelPool): Outcome {
   const { requests, from, to, needs, peaks } = run;
-  const { at, kind, duration } = requests;
+  const { at, kind, duration, spilled } = requests;
   const running = new CompletionHeap();
   const queue = new Int32Array(Math.min(Math.max(1, pool.maxQueued), to - from) + 1);
   // Memory whose query is over and that the controller does not see yet, in order of release.
@@ -84,7 +84,7 @@ export function runPoolModel(run: ModelRun, pool: ModelPool): Outcome {
     hostUsed += (need.perHost * need.executors) / pool.hosts;
     slotsUsed += (need.slots * need.executors) / pool.hosts;
     if (failsUnder(need, peaks[i]!)) c.failed++;
-    const hold = holdUnder(need, duration[i]!, peaks[i]!, pool.sigma);
+    const hold = holdUnder(need, duration[i]!, peaks[i]!, spilled[i]!, pool.sigma);
     memoryTime += need.cluster * hold;
     running.add(now + hold, i);
     if (running.size > peakRunning) peakRunning = running.size;

@@ -73,7 +73,7 @@ function sampleOf({ requests: r, needs, peaks, sigma }: ScreeningInput, from: nu
     const i = indexes[k % indexes.length]!;
     const need = needs[r.kind[i]!]!;
     sizes[k] = need.cluster;
-    holds[k] = holdUnder(need, r.duration[i]!, peaks[i]!, sigma);
+    holds[k] = holdUnder(need, r.duration[i]!, peaks[i]!, r.spilled[i]!, sigma);
   }
   return { sizes, holds, seen: indexes.length };
 }

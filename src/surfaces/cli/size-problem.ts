@@ -202,6 +202,7 @@ function splitIntoDays(r: RecordedRequests): RecordedRequests[] {
       at: r.at.slice(from, to).map((at) => at - day * DAY_MS),
       duration: r.duration.slice(from, to),
       peak: r.peak.slice(from, to),
+      spilled: r.spilled.slice(from, to),
       kind: r.kind.slice(from, to),
       coordinator: r.coordinator.slice(from, to),
       placementOffset: r.placementOffset.slice(from, to),

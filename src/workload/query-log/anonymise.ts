@@ -65,16 +65,16 @@ export function anonymised(
       coordinator: r.coordinator === null ? null : `h-${hash("host", r.coordinator)}`,
       options: {
         ...r.options,
-        memLimit: rounded(r.options.memLimit),
-        memLimitExecutors: rounded(r.options.memLimitExecutors),
-        memLimitCoordinators: rounded(r.options.memLimitCoordinators),
+        memLimit: roundedUp(r.options.memLimit),
+        memLimitExecutors: roundedUp(r.options.memLimitExecutors),
+        memLimitCoordinators: roundedUp(r.options.memLimitCoordinators),
         requestPool: null,
       },
-      estimate: rounded(r.estimate),
-      coordinatorEstimate: rounded(r.coordinatorEstimate),
-      reservation: rounded(r.reservation),
+      estimate: roundedUp(r.estimate),
+      coordinatorEstimate: roundedUp(r.coordinatorEstimate),
+      reservation: roundedDown(r.reservation),
       hold: rounded(r.hold),
-      peak: rounded(r.peak),
+      peak: roundedDown(r.peak),
       spilled: rounded(r.spilled),
     })),
   };
@@ -85,8 +85,14 @@ const renamedPart = (part: string, hash: (kind: string, text: string) => string)
   part === "root" ? part : `p-${hash("pool", part)}`;
 
 /** Three significant digits, whole. */
-function rounded(n: number): number {
+const rounded = (n: number): number => inThreeDigits(n, Math.round);
+
+// What fitted under its limit still does: limits go up, what has to fit goes down.
+const roundedUp = (n: number): number => inThreeDigits(n, Math.ceil);
+const roundedDown = (n: number): number => inThreeDigits(n, Math.floor);
+
+function inThreeDigits(n: number, whole: (x: number) => number): number {
   if (n < 1000) return n;
   const unit = 10 ** (Math.floor(Math.log10(n)) - 2);
-  return Math.round(n / unit) * unit;
+  return whole(n / unit) * unit;
 }

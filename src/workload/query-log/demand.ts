@@ -9,6 +9,7 @@
  * Must stay true: `requests` is in order of arrival; every row of the log is in exactly one of `requests`,
  * `leftOut` or the later attempts of a request.
  */
+import { reservationLimitFor } from "../../core/memory/reservation-limit.ts";
 import { philoxFor, uniformOf } from "../../core/random.ts";
 import { type Attempts, arrivalOf, attemptsOf, predecessorsOf } from "./attempts.ts";
 import { type Coverage, coverageOf, DEFAULT_COVERAGE, isOwnExport } from "./coverage.ts";
@@ -95,7 +96,7 @@ export function demandOf(log: QueryLog, options: DemandOptions): Demand {
   const attempts = attemptsOf(usable, own);
   const firsts = usable.map((_, i) => i).filter((i) => attempts.first[i] === i);
   const donors = new Donors(usable, classes, options.hold);
-  const settled = firsts.map((i) => settle(usable, i, classes[i]!, donors, options));
+  const settled = firsts.map((i) => settle(usable, i, classes[i]!, donors, { ...options, peaksAreReserved: own }));
   const kept = firsts.filter((_, k) => settled[k] !== null);
   for (const s of settled) if (s === null) count(leftOut, "nothing known to replace it with");
   const start = kept.length === 0 ? 0 : arrivalOf(usable[kept[0]!]!);
@@ -228,7 +229,7 @@ function settle(
   index: number,
   queryClass: string,
   donors: Donors,
-  options: DemandOptions,
+  options: DemandOptions & { readonly peaksAreReserved: boolean },
 ): TracedRequest | null {
   const q = queries[index]!;
   const guessed: Guess[] = [];
@@ -250,11 +251,11 @@ function settle(
   const coordinatorEstimate =
     q.coordinatorEstimate ?? source.coordinatorEstimate ?? Math.min(estimate, DEFAULT_COORDINATOR);
   if (q.coordinatorEstimate === null) guessed.push("coordinatorEstimate");
-  const peak = source.peakMax ?? estimate;
+  const peak = reservedPeakOf(source, { estimate, coordinatorEstimate }, options.peaksAreReserved);
   if (source.peakMax === null) guessed.push("peak");
   if (source.executorSlots === null) guessed.push("slots");
-  const recordedAmounts = options.useRecordedAmounts && q.options.memLimit === 0 && source.clusterAdmitted !== null;
-  if (recordedAmounts) guessed.push("amount");
+  const asAdmitted = options.useRecordedAmounts && q.options.memLimit === 0 && source.clusterAdmitted !== null;
+  if (asAdmitted) guessed.push("amount");
   return {
     at: arrivalOf(q),
     queryId: q.queryId,
@@ -266,7 +267,7 @@ function settle(
     isTrivial: q.outcome === "trivially",
     estimate,
     coordinatorEstimate,
-    options: recordedAmounts ? recordedLimits(q, source, coordinatorEstimate) : q.options,
+    options: asAdmitted ? recordedLimits(q, source, coordinatorEstimate) : q.options,
     reservation: q.reservation ?? source.reservation ?? 0,
     backends,
     slots: Math.max(1, source.executorSlots ?? 1),
@@ -279,6 +280,35 @@ function settle(
   };
 }
 
+/**
+ * What it reserved on its fullest host. A cluster's log has the peak of all memory, of which a limit leaves only a part
+ * to reservations (R8): taken so, it spills under limits below its peak and under no other. Our own exports
+ * (`isReserved`) have reservations as they are. Neither was ever given more than was admitted, and an unknown peak is
+ * taken to be that.
+ */
+function reservedPeakOf(
+  source: LoggedQuery,
+  known: { readonly estimate: number; readonly coordinatorEstimate: number },
+  isReserved: boolean,
+): number {
+  const admitted = admittedPerHost(source, known.coordinatorEstimate);
+  const most = Math.min(source.peakMax ?? known.estimate, admitted ?? Number.POSITIVE_INFINITY);
+  // One that stands in for a smaller query had a larger limit.
+  const isSmaller = source.estimate !== null && known.estimate < source.estimate;
+  const all = isSmaller ? Math.floor((most * known.estimate) / source.estimate) : most;
+  const reserved = reservationLimitFor(all, -1, 0);
+  if (!isReserved || source.peakMax === null) return reserved;
+  return admitted === null ? all : Math.min(all, reservationLimitFor(admitted, -1, 0));
+}
+
+/** E of what was admitted; null: the log does not say. MEM_LIMIT is the coordinator's too. */
+function admittedPerHost(q: LoggedQuery, coordinator: number): number | null {
+  if (q.options.memLimitExecutors > 0) return q.options.memLimitExecutors;
+  if (q.clusterAdmitted === null || q.backends === null) return null;
+  if (q.options.memLimit > 0) return Math.floor(q.clusterAdmitted / q.backends);
+  return recordedAmounts(q.clusterAdmitted, q.backends, coordinator).executors;
+}
+
 /** Runtime filters and result spooling of a dedicated coordinator; the planner's floor (admission 1.1). */
 const DEFAULT_COORDINATOR = 100 * 1024 * 1024;
 
@@ -288,11 +318,14 @@ const amountPerHost = (q: LoggedQuery): number | null =>
 
 /** The two options that no bound of a pool touches (MEM-5, MEM-6), set to what was really admitted. */
 function recordedLimits(q: LoggedQuery, source: LoggedQuery, coordinator: number): LoggedQuery["options"] {
-  const cluster = source.clusterAdmitted ?? 0;
-  const n = source.backends ?? 1;
-  const c = n === 1 ? cluster : Math.min(coordinator, Math.floor(cluster / n));
-  const e = n === 1 ? c : Math.round((cluster - c) / (n - 1));
-  return { ...q.options, memLimitExecutors: e, memLimitCoordinators: c };
+  const amounts = recordedAmounts(source.clusterAdmitted ?? 0, source.backends ?? 1, coordinator);
+  return { ...q.options, memLimitExecutors: amounts.executors, memLimitCoordinators: amounts.coordinator };
+}
+
+/** E and C of a cluster's amount (insight 4.2). */
+function recordedAmounts(cluster: number, n: number, estimate: number): { executors: number; coordinator: number } {
+  const coordinator = n === 1 ? cluster : Math.min(estimate, Math.floor(cluster / n));
+  return { executors: n === 1 ? coordinator : Math.round((cluster - coordinator) / (n - 1)), coordinator };
 }
 
 /** Memory of the query times the time it holds it, by the recorded or estimated size. */

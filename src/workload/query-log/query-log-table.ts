@@ -7,6 +7,7 @@
 import { type LogRow, microsOf, momentOf, numberOf, sizeBytes, textOf, UnreadableCell, wholeOf } from "./cells.ts";
 import {
   hostsOf,
+  isAdmitted,
   isLogWriterText,
   isMemoryFailure,
   isRefused,
@@ -68,6 +69,9 @@ export function queryOfTableRow(row: LogRow): LoggedQuery {
   const plan = textOf(row, "plan");
   const reservation = reservationText(plan);
   const admittedAtAll = numberOf(row, "backends_count") !== 0;
+  // Whoever ran and shows 0 used nothing: trivial queries do.
+  const peakOf = (column: string): number | null =>
+    isAdmitted(outcome) ? wholeOf(row, column) : positive(wholeOf(row, column));
   return {
     line: row.line,
     queryId: textOf(row, "query_id") ?? "",
@@ -102,9 +106,9 @@ export function queryOfTableRow(row: LogRow): LoggedQuery {
     clusterAdmitted: admittedAtAll ? positive(wholeOf(row, "cluster_memory_admitted")) : null,
     backends: positive(wholeOf(row, "backends_count")),
     hosts: hostsOf(textOf(row, "per_host_fragment_instances")),
-    peakMax: positive(wholeOf(row, "pernode_peak_mem_max")),
-    peakMin: positive(wholeOf(row, "pernode_peak_mem_min")),
-    peakMean: positive(wholeOf(row, "pernode_peak_mem_mean")),
+    peakMax: peakOf("pernode_peak_mem_max"),
+    peakMin: peakOf("pernode_peak_mem_min"),
+    peakMean: peakOf("pernode_peak_mem_mean"),
     spilled: wholeOf(row, "compressed_bytes_spilled"),
     executorSlots: wholeOf(row, "executor_slots"),
     coordinatorSlots: wholeOf(row, "coordinator_slots"),

@@ -28,8 +28,9 @@ export interface TracedRequest {
   readonly slots: number;
   /** Admission to the return of the place, microseconds. */
   readonly hold: number;
-  /** Largest per-host peak in bytes. */
+  /** Largest amount reserved on a host: the recorded peak without what lies outside reservations (R10). */
   readonly peak: number;
+  /** On all hosts together; what it took is in `hold`. */
   readonly spilled: number;
   /** Place in the trace of the query whose answer this client waited for, and the microseconds it then thought. */
   readonly after: { readonly index: number; readonly think: number } | null;
@@ -49,7 +50,7 @@ export interface Recorded {
 }
 
 export const TRACE_FORMAT = "waterhole-trace";
-export const TRACE_VERSION = 1;
+export const TRACE_VERSION = 2;
 
 export interface TraceHeader {
   readonly format: typeof TRACE_FORMAT;

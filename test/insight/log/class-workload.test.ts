@@ -78,7 +78,7 @@ describe("insight 4.6 classes", () => {
     expect(c?.options.MEM_LIMIT).toBe(String(2 * GiB));
     expect(c?.duration.kind === "empirical" && c.duration.values).toHaveLength(40);
     expect(c?.uses.kind === "footprint" && c.uses.peak.kind === "empirical" && Math.max(...c.uses.peak.values)).toBe(
-      50 * 1024 ** 2,
+      18 * 1024 ** 2,
     );
     expect(scenario.arrivals[0]).toMatchObject({ kind: "rate" });
   });

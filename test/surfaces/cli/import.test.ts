@@ -97,7 +97,7 @@ describe("waterhole import", () => {
     const trace = fileWith("");
     await importLog(fileWith(csvOf(LOG)), { trace });
     const lines = readFileSync(trace, "utf8").trimEnd().split("\n");
-    expect(JSON.parse(lines[0]!)).toMatchObject({ format: "waterhole-trace", version: 1, requests: lines.length - 1 });
+    expect(JSON.parse(lines[0]!)).toMatchObject({ format: "waterhole-trace", version: 2, requests: lines.length - 1 });
     expect(lines[1]).toContain('"user":"ana"');
     await importLog(fileWith(csvOf(LOG)), { trace, anonymise: true });
     expect(readFileSync(trace, "utf8")).not.toContain("ana");

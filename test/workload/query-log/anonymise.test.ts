@@ -1,9 +1,10 @@
 import { describe, expect, test } from "vitest";
+import { reservationLimitFor } from "../../../src/core/memory/reservation-limit.ts";
 import { anonymised } from "../../../src/workload/query-log/anonymise.ts";
 import { DEFAULT_DEMAND, demandOf } from "../../../src/workload/query-log/demand.ts";
 import { readQueryLog } from "../../../src/workload/query-log/read-query-log.ts";
-import { traceLines } from "../../../src/workload/query-log/traced-request.ts";
-import { csvOf, fileWith, GiB, TABLE_ROW } from "./log-fixtures.ts";
+import { type TracedRequest, traceLines } from "../../../src/workload/query-log/traced-request.ts";
+import { csvOf, fileWith, GiB, TABLE_ROW, type TableRow } from "./log-fixtures.ts";
 
 const KEY = new Uint8Array(32).fill(7);
 const WORDS = {
@@ -19,11 +20,12 @@ const WORDS = {
   per_host_fragment_instances: "quarterdeck-2:27000=1",
 };
 
-async function traceOf(rows: number) {
+async function traceOf(rows: number, fields: TableRow = {}) {
   const csv = csvOf(
     Array.from({ length: rows }, (_, i) => ({
       ...TABLE_ROW,
       ...WORDS,
+      ...fields,
       query_id: `${WORDS.query_id}${i}`,
       per_host_mem_estimate: GiB + i,
     })),
@@ -64,8 +66,15 @@ describe("insight 4.7 anonymised traces", () => {
     const { demand, hidden } = await traceOf(6);
     expect((demand.start - hidden.start) % (7 * 86_400e6)).toBe(0);
     expect(hidden.requests.map((r) => r.at)).toEqual(demand.requests.map((r) => r.at));
-    expect(hidden.requests[0]?.estimate).toBe(1_070_000_000);
+    expect(hidden.requests[0]?.estimate).toBe(1_080_000_000);
     expect(hidden.requests[0]?.hold).toBe(4_000_000);
+  });
+
+  test("what fitted under its limit still does (R8)", async () => {
+    const { demand, hidden } = await traceOf(6, { pernode_peak_mem_max: GiB });
+    const fits = ({ peak, estimate }: TracedRequest): boolean => peak <= reservationLimitFor(estimate, -1, 0);
+    expect([...demand.requests, ...hidden.requests].map(fits)).toEqual(Array(12).fill(true));
+    expect(hidden.requests[0]?.peak).toBe(858_000_000);
   });
 
   test("classes with fewer than five executions become one a size", async () => {

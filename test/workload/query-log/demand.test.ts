@@ -6,7 +6,7 @@ import { holdOf, ProductLimit } from "../../../src/workload/query-log/holds.ts";
 import type { LoggedQuery } from "../../../src/workload/query-log/logged-query.ts";
 import { OWN_CLUSTER_ID } from "../../../src/workload/query-log/logged-query.ts";
 import { classNamesOf } from "../../../src/workload/query-log/query-classes.ts";
-import { GiB, logged, logOf } from "./log-fixtures.ts";
+import { GiB, logged, logOf, MiB } from "./log-fixtures.ts";
 
 const SECOND = 1e6;
 const at = (seconds: number, fields: Partial<LoggedQuery> = {}): LoggedQuery =>
@@ -96,13 +96,53 @@ describe("insight 4.2 one row, one request", () => {
   });
 });
 
+describe("insight 4.3 item 7, R8: what a recorded peak reserved", () => {
+  // 10 GiB on eleven hosts: 100 MiB for the coordinator, so 1014 MiB for each executor.
+  const ran = (fields: Partial<LoggedQuery>): LoggedQuery =>
+    at(0, { estimate: 1014 * MiB, coordinatorEstimate: 100 * MiB, clusterAdmitted: 10 * GiB, backends: 11, ...fields });
+  const peakOf = (q: LoggedQuery): number | undefined => demandOf(logOf([q]), DEFAULT_DEMAND).requests[0]?.peak;
+
+  test.each([
+    { peak: 500 * MiB, reserved: 400 * MiB }, // 0.8 of it
+    { peak: 100 * MiB, reserved: 68 * MiB }, // 32 MiB less
+    { peak: 1014 * MiB, reserved: Math.floor(1014 * MiB * 0.8) }, // all that its limit lets it reserve
+    { peak: 1500 * MiB, reserved: Math.floor(1014 * MiB * 0.8) }, // nobody gave it more
+    { peak: 0, reserved: 0 },
+  ])("of $peak bytes in a cluster's log: $reserved", ({ peak, reserved }) => {
+    expect(peakOf(ran({ peakMax: peak }))).toBe(reserved);
+  });
+
+  test.each([
+    { options: {}, of: 1014 * MiB },
+    { options: { memLimit: 900 * MiB }, of: (10 * GiB) / 11 }, // the coordinator has as much
+    { options: { memLimitExecutors: 700 * MiB }, of: 700 * MiB },
+  ])("an unknown peak is no more than $options let it have, and never a guess that spills", ({ options, of }) => {
+    const q = ran({ peakMax: null, estimate: 2 * GiB });
+    expect(peakOf({ ...q, options: { ...q.options, ...options } })).toBe(Math.floor(Math.floor(of) * 0.8));
+    expect(peakOf(ran({ peakMax: null, estimate: 500 * MiB }))).toBe(400 * MiB);
+  });
+
+  test("our own exports have reservations, up to what the limit leaves", () => {
+    const own = (peakMax: number): number | undefined => peakOf(ran({ clusterId: OWN_CLUSTER_ID, peakMax }));
+    expect(own(700 * MiB)).toBe(700 * MiB);
+    expect(own(1000 * MiB)).toBe(Math.floor(1014 * MiB * 0.8));
+  });
+
+  test("one that stands in for a smaller query brings a peak in proportion", () => {
+    const finished = ran({ estimate: 1000 * MiB, peakMax: 1000 * MiB });
+    const lost = rejected(1, { estimate: 600 * MiB });
+    const { requests } = demandOf(logOf([finished, lost]), DEFAULT_DEMAND);
+    expect(requests.map((r) => r.peak)).toEqual([800 * MiB, 480 * MiB]);
+  });
+});
+
 describe("insight 4.3 item 1: rejected and timed-out queries are demand", () => {
   test("a whole row of a finished one of the class and size stands in", () => {
-    const small = at(0, { estimate: GiB, lastRow: 2 * SECOND, peakMax: 111, backends: 3 });
-    const large = at(1, { estimate: 8 * GiB, lastRow: 60 * SECOND, peakMax: 999, backends: 10 });
+    const small = at(0, { estimate: GiB, lastRow: 2 * SECOND, peakMax: 100 * MiB, backends: 3 });
+    const large = at(1, { estimate: 8 * GiB, lastRow: 60 * SECOND, peakMax: 500 * MiB, backends: 10 });
     const lost = rejected(2, { estimate: 9 * GiB });
     const { requests, guesses, imputedShare } = demandOf(logOf([small, large, lost]), DEFAULT_DEMAND);
-    expect(requests[2]).toMatchObject({ hold: 60 * SECOND - 1000, peak: 999, backends: 10, estimate: 9 * GiB });
+    expect(requests[2]).toMatchObject({ hold: 60 * SECOND - 1000, peak: 400 * MiB, backends: 10, estimate: 9 * GiB });
     expect(requests[2]?.guessed).toContain("hold");
     expect(guesses.get("hold")).toBe(1);
     expect(imputedShare).toBeGreaterThan(0.4);
