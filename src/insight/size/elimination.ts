@@ -5,8 +5,10 @@
  *     arithmetic     1 h, 4 h, the whole day         cheapest first,        finalists and today's setting,
  *                    wide margins                     until one suffices     intervals over days
  *
- * Must stay true: today's setting is never dropped; a setting is dropped by the model only with margins far
- * wider than the model's error; "feasible" is said only of what the rules have run for the whole first day;
+ * Must stay true: today's setting is never dropped, and no change is chosen where it suffices and none is cheaper;
+ * a setting is dropped by the model only with margins far wider than the model's error; "feasible" is said only of
+ * what the rules have run for the whole first day, "meets the goal" only of all days; "no worse than today" always
+ * means on the same requests;
  * and the result is a function of problem, candidates and goal, whoever runs the jobs in whatever order.
  */
 import { isWorse, selectionConstant } from "./intervals.ts";
@@ -16,19 +18,45 @@ import { costOrder, costsNoMore, keyOf, type Setting } from "./setting.ts";
 import { isSameRun, levelOf, outcomesOf, type SharingRules } from "./sharing.ts";
 import type { Window } from "./windows.ts";
 
+/** What is wanted; null: no worse than today's setting. */
+export interface Aim {
+  readonly p95: number | null;
+  readonly loss: number;
+  readonly spill: number | null;
+}
+
+/** The same in numbers, on some days; means over them. */
 export interface Goal {
   /** Over all submitted, milliseconds. */
   readonly p95: number;
   /** Share of submitted. */
   readonly loss: number;
-  /** Share of the admitted that may spill. */
+  /** Share of submitted. */
   readonly spill: number;
 }
+
+const LEAST_TARGET = 1000;
+const LEAST_SPILL = 0.001;
+
+/** `now`: today's setting on these days. A second and a thousandth are always good enough, unless asked for. */
+export const goalOn = (aim: Aim, now: readonly Outcome[]): Goal => ({
+  p95: aim.p95 ?? Math.max(LEAST_TARGET, meanOf(now, p95Of)),
+  loss: aim.loss,
+  spill: aim.spill ?? Math.max(LEAST_SPILL, meanOf(now, spillShareOf)),
+});
+
+export const meetsGoal = (days: readonly Outcome[], goal: Goal): boolean =>
+  meanOf(days, lossOf) <= goal.loss && meanOf(days, p95Of) <= goal.p95 && meanOf(days, spillShareOf) <= goal.spill;
+
+const meanOf = (days: readonly Outcome[], pick: (o: Outcome) => number): number =>
+  days.reduce((sum, o) => sum + pick(o), 0) / days.length;
+
+const p95Of = (o: Outcome): number => o.p95;
 
 export interface EliminationInput {
   readonly now: Setting;
   readonly candidates: readonly Setting[];
-  readonly goal: Goal;
+  readonly aim: Aim;
   /** Of day 0, the whole day last. */
   readonly windows: readonly Window[];
   /** Requests of each day. */
@@ -86,13 +114,17 @@ export interface Finalist {
   readonly setting: Setting;
   /** By day; fewer than all where it was dropped on the way. */
   readonly outcomes: readonly Outcome[];
+  /** On average over its days, against today's setting on the same days. */
+  readonly meetsGoal: boolean;
 }
 
 export interface Elimination {
+  /** Over all days. */
+  readonly goal: Goal;
   readonly now: Finalist;
-  /** In order of cost, the cheapest feasible among them. */
+  /** In order of cost. */
   readonly finalists: readonly Finalist[];
-  /** The cheapest that meets the goal on the first day; null: none of those that were run does. */
+  /** The cheapest of them and today's that meets the goal: what is advised. Null: none does. */
   readonly cheapest: Finalist | null;
   readonly drops: readonly Drop[];
   readonly effort: Effort;
@@ -126,8 +158,7 @@ export async function eliminate(input: EliminationInput): Promise<Elimination> {
     alive = await run.windowRound(alive, window, i === input.windows.length - 1);
   const cheapest = await run.walk(alive);
   const finalists = await run.choose(alive, cheapest);
-  const known = await run.days(finalists);
-  return run.result(known, cheapest);
+  return run.result(await run.days(finalists));
 }
 
 class Run {
@@ -168,7 +199,7 @@ class Run {
     );
     if (isWhole) this.modelDay = outcomes;
     if (isWhole && engine === "rules") for (const [key, o] of outcomes) this.rulesDay.set(key, o);
-    const { goal } = this.input;
+    const { goal } = this;
     const most = {
       loss: goal.loss * (isWhole ? DAY_LOSS : WINDOW_LOSS),
       p95: Math.max(LEAST_P95, goal.p95) * (isWhole ? DAY_P95 : WINDOW_P95),
@@ -214,12 +245,13 @@ class Run {
     return inOrder.filter((s) => !falls.has(s));
   }
 
-  /** By the rules, cheapest first, until one meets the goal for the whole first day. */
+  /** By the rules, cheapest first, until one meets the goal for the whole first day; today's setting in its turn. */
   async walk(alive: readonly Setting[]): Promise<Setting | null> {
+    const { now } = this.input;
     // Whether a query spills follows from its peak and its limit: the model knows it as well as the rules.
-    const inOrder = [...alive]
+    const inOrder = [...alive, now]
       .sort(this.byCost)
-      .filter((s) => spillShareOf(this.modelDay.get(keyOf(s))!) <= this.input.goal.spill);
+      .filter((s) => s === now || spillShareOf(this.modelDay.get(keyOf(s))!) <= this.goal.spill);
     const { width, walk } = this.input.options;
     let runs = 0;
     for (let i = 0; i < inOrder.length; ) {
@@ -234,7 +266,7 @@ class Run {
         const s = inOrder[i]!;
         if (!this.isKnown(s)) break;
         if (this.isFeasible(this.rulesDay.get(keyOf(s))!)) return s;
-        this.drop(s, this.whyNot(this.rulesDay.get(keyOf(s))!), "walk");
+        if (s !== now) this.drop(s, this.whyNot(this.rulesDay.get(keyOf(s))!), "walk");
       }
     }
     return null;
@@ -242,7 +274,8 @@ class Run {
 
   /** The cheapest, and those that buy something for more memory: each a fifth better than the one before. */
   async choose(alive: readonly Setting[], cheapest: Setting | null): Promise<Setting[]> {
-    const { finalists } = this.input.options;
+    const { now, options } = this.input;
+    const finalists = options.finalists + Number(cheapest === now);
     const o = (s: Setting): Outcome => this.rulesDay.get(keyOf(s)) ?? this.modelDay.get(keyOf(s))!;
     const better = [...alive]
       .sort(this.byCost)
@@ -259,13 +292,14 @@ class Run {
     for (const s of alive)
       if (!taken.has(keyOf(s)) && !this.dropped.some((d) => keyOf(d.setting) === keyOf(s)))
         this.drop(s, "not needed", "choice");
-    this.note("finalists", chosen);
-    return chosen;
+    const others = chosen.filter((s) => s !== now);
+    this.note("finalists", others);
+    return others;
   }
 
-  /** Further days; with enough of them, whoever is worse in some objective and better in none is dropped. */
+  /** Today's setting first, then the finalists: further days; with enough of them, whoever is worse in some objective and better in none is dropped. */
   async days(finalists: readonly Setting[]): Promise<Finalist[]> {
-    const { now, days, options } = this.input;
+    const { now, days, options, aim } = this.input;
     const outcomes = new Map<string, Outcome[]>([now, ...finalists].map((s) => [keyOf(s), []]));
     let active = [...finalists];
     for (let day = 0; day < days.length; day++) {
@@ -276,7 +310,11 @@ class Run {
       });
       if (day + 1 >= options.firstDays) active = active.filter((s) => !this.isBeaten(s, active, outcomes));
     }
-    return [now, ...finalists].map((setting) => ({ setting, outcomes: outcomes.get(keyOf(setting))! }));
+    const today = outcomes.get(keyOf(now))!;
+    return [now, ...finalists].map((setting) => {
+      const own = outcomes.get(keyOf(setting))!;
+      return { setting, outcomes: own, meetsGoal: meetsGoal(own, goalOn(aim, today.slice(0, own.length))) };
+    });
   }
 
   private isBeaten(s: Setting, active: readonly Setting[], outcomes: ReadonlyMap<string, readonly Outcome[]>): boolean {
@@ -297,12 +335,14 @@ class Run {
     return beaten;
   }
 
-  result(known: readonly Finalist[], cheapest: Setting | null): Elimination {
-    const [now, ...finalists] = known;
+  result(known: readonly Finalist[]): Elimination {
+    const [now, ...others] = known;
+    const inOrder = [...known].sort((a, b) => this.byCost(a.setting, b.setting));
     return {
+      goal: goalOn(this.input.aim, now!.outcomes),
       now: now!,
-      finalists: finalists.sort((a, b) => this.byCost(a.setting, b.setting)),
-      cheapest: cheapest === null ? null : (finalists.find((f) => keyOf(f.setting) === keyOf(cheapest)) ?? null),
+      finalists: others.sort((a, b) => this.byCost(a.setting, b.setting)),
+      cheapest: inOrder.find((f) => f.meetsGoal) ?? null,
       drops: this.dropped,
       effort: { candidates: this.input.candidates.length, ...this.effort, left: this.left },
     };
@@ -347,16 +387,22 @@ class Run {
 
   // Judgements
 
+  /** On the first day, which today's setting has run. */
+  private get goal(): Goal {
+    const { now, aim } = this.input;
+    return goalOn(aim, [this.rulesDay.get(keyOf(now))!]);
+  }
+
   private isFeasible(o: Outcome): boolean {
-    return meetsGoal(o, this.input.goal);
+    return meetsGoal([o], this.goal);
   }
 
   private isNearlyFeasible(o: Outcome): boolean {
-    return lossOf(o) <= this.input.goal.loss * DAY_LOSS && o.p95 <= Math.max(LEAST_P95, this.input.goal.p95) * DAY_P95;
+    return lossOf(o) <= this.goal.loss * DAY_LOSS && o.p95 <= Math.max(LEAST_P95, this.goal.p95) * DAY_P95;
   }
 
   private whyNot(o: Outcome): DropReason {
-    const { goal } = this.input;
+    const { goal } = this;
     return lossOf(o) > goal.loss ? "loses too much" : o.p95 > goal.p95 ? "waits too long" : "spills too much";
   }
 
@@ -368,11 +414,6 @@ class Run {
     this.left.push({ step, candidates: settings.length });
   }
 }
-
-export const meetsGoal = (o: Outcome, goal: Goal): boolean =>
-  lossOf(o) <= goal.loss && o.p95 <= goal.p95 && spillShareOf(o) <= goal.spill;
-
-const p95Of = (o: Outcome): number => o.p95;
 
 const isDominatedBy = (a: Outcome, b: Outcome): boolean =>
   b.p95 <= a.p95 &&

@@ -5,7 +5,7 @@
  * machines. Everything here is a function of their outcomes.
  */
 import type { EliminationOptions, Finalist } from "./elimination.ts";
-import { DEFAULT_OPTIONS, eliminate, type Goal } from "./elimination.ts";
+import { type Aim, DEFAULT_OPTIONS, eliminate, goalOn } from "./elimination.ts";
 import { type AskedValues, candidatesOf } from "./grid.ts";
 import { type BindingShare, lossOf, type Outcome, spillShareOf } from "./outcome.ts";
 import { canAddExecutor, type Evaluate, Evaluator, type Job, jobKey, type SizeProblem } from "./problem.ts";
@@ -15,12 +15,7 @@ import { configUnder, keyOf, type Setting, settingOf } from "./setting.ts";
 import { memoryText, type Relief, type SizeReport, sizeReport } from "./size-report.ts";
 import { type Window, windowsOf } from "./windows.ts";
 
-export interface SizeOptions {
-  /** null: no worse than today. */
-  readonly p95: number | null;
-  readonly loss: number;
-  /** Share of the admitted; null: no worse than today. */
-  readonly spill: number | null;
+export interface SizeOptions extends Aim {
   readonly asked: AskedValues;
   /** Candidates at most. */
   readonly most: number;
@@ -60,7 +55,7 @@ export async function sizePool(
   const needsNow = needsUnder(now);
   const windows = windowsOf(day, needsNow);
   const cached = withMemory(evaluate);
-  const goal = await goalOf(problem, now, options, cached);
+  const firstDay = goalOn(options, await cached([{ engine: "rules", day: 0, from: 0, to: day.count, setting: now }]));
   const book = local.needs(0);
   const peaks = book.peaksUnder(base);
   const candidates =
@@ -80,16 +75,23 @@ export async function sizePool(
   const elimination = await eliminate({
     now,
     candidates: part(candidates),
-    goal,
+    aim: options,
     windows,
     days: problem.days.map((d) => d.count),
     manyControllers,
     screen: (s) =>
-      screenedOut(s, { requests: day, needs: needsUnder(s), needsNow, peaks, sigma: problem.sigma, loss: goal.loss }),
+      screenedOut(s, {
+        requests: day,
+        needs: needsUnder(s),
+        needsNow,
+        peaks,
+        sigma: problem.sigma,
+        loss: options.loss,
+      }),
     evaluate: cached,
     options: {
       ...DEFAULT_OPTIONS,
-      delta: { p95: Math.max(1, goal.p95 * 0.1), loss: 0.0005 },
+      delta: { p95: Math.max(1, firstDay.p95 * 0.1), loss: 0.0005 },
       ...options.elimination,
     },
   });
@@ -109,7 +111,6 @@ export async function sizePool(
     sigmas,
     observedConcurrency: problem.observedConcurrency,
     pool: problem.pool,
-    goal,
     elimination,
     bindings,
     relief,
@@ -129,22 +130,6 @@ function withMemory(evaluate: Evaluate): Evaluate {
       });
     }
     return jobs.map((j) => known.get(jobKey(j))!);
-  };
-}
-
-const LEAST_TARGET = 1000;
-const LEAST_SPILL = 0.001;
-
-/** Unless asked for: waits and spills no worse than today's, but a second and a thousandth are always good enough. */
-async function goalOf(problem: SizeProblem, now: Setting, options: SizeOptions, evaluate: Evaluate): Promise<Goal> {
-  const { p95, spill, loss } = options;
-  if (p95 !== null && spill !== null) return { p95, loss, spill };
-  const to = problem.days[0]!.count;
-  const [o] = await evaluate([{ engine: "rules", day: 0, from: 0, to, setting: now }]);
-  return {
-    p95: p95 ?? Math.max(LEAST_TARGET, o!.p95),
-    loss,
-    spill: spill ?? Math.max(LEAST_SPILL, spillShareOf(o!)),
   };
 }
 

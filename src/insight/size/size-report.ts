@@ -58,7 +58,7 @@ export interface SizeReport {
   readonly days: number;
   readonly requestsADay: number;
   readonly rows: readonly SizeRow[];
-  /** Label of the cheapest that meets the goal; null: none was found. */
+  /** Label of the cheapest that meets the goal, `now` where no change is needed; null: none was found. */
   readonly cheapest: string | null;
   readonly relief: readonly Relief[];
   readonly dropped: Readonly<Partial<Record<DropReason, number>>>;
@@ -72,7 +72,6 @@ export interface SizeReport {
 
 export interface ReportParts {
   readonly pool: string;
-  readonly goal: Goal;
   readonly elimination: Elimination;
   readonly bindings: ReadonlyMap<string, readonly BindingShare[]>;
   readonly relief: readonly Relief[];
@@ -84,10 +83,11 @@ export interface ReportParts {
 const EXTRAPOLATED = 1.25;
 
 export function sizeReport(parts: ReportParts): SizeReport {
-  const { pool, goal, elimination } = parts;
-  const { now, finalists } = elimination;
+  const { pool, elimination } = parts;
+  const { now, finalists, goal } = elimination;
   const rows = [now, ...finalists].map((f, i) => rowOf(f, i === 0 ? "now" : labelOf(i - 1), now, parts));
-  const cheapest = rows.slice(1).find((r) => r.meetsGoal) ?? null;
+  const chosen = elimination.cheapest === null ? null : keyOf(elimination.cheapest.setting);
+  const cheapest = rows.find((r) => keyOf(r.setting) === chosen) ?? null;
   const dropped: Partial<Record<DropReason, number>> = {};
   for (const d of elimination.drops) dropped[d.why] = (dropped[d.why] ?? 0) + 1;
   return {
@@ -115,7 +115,6 @@ function rowOf(f: Finalist, label: string, now: Finalist, parts: ReportParts): S
   const submitted = f.outcomes.reduce((n, o) => n + o.submitted, 0);
   const meanLoss = mean(losses);
   const p95Ms = finite(mean(p95s));
-  const spillShare = mean(f.outcomes.map(spillShareOf));
   const sameDays = now.outcomes.slice(0, f.outcomes.length).map((o) => o.p95);
   return {
     label,
@@ -127,7 +126,7 @@ function rowOf(f: Finalist, label: string, now: Finalist, parts: ReportParts): S
     loss: meanLoss,
     lossInterval: intervalOf(losses),
     lossBelow: meanLoss === 0 && submitted > 0 ? 3 / submitted : null,
-    spillShare,
+    spillShare: mean(f.outcomes.map(spillShareOf)),
     failedShare: mean(f.outcomes.map(failedShareOf)),
     memoryUsed: mean(f.outcomes.map((o) => memoryUsedShare(o, f.setting.maxMem))),
     peakRunning: Math.max(0, ...f.outcomes.map((o) => o.peakRunning)),
@@ -137,8 +136,7 @@ function rowOf(f: Finalist, label: string, now: Finalist, parts: ReportParts): S
     isExtrapolated:
       parts.observedConcurrency !== null &&
       Math.max(0, ...f.outcomes.map((o) => o.peakRunning)) > EXTRAPOLATED * parts.observedConcurrency,
-    meetsGoal:
-      p95Ms !== null && p95Ms <= parts.goal.p95 && meanLoss <= parts.goal.loss && spillShare <= parts.goal.spill,
+    meetsGoal: f.meetsGoal,
   };
 }
 
@@ -179,7 +177,7 @@ export function sentencesOf(pool: string, now: SizeRow, chosen: SizeRow | null, 
     ];
   const isSame = keyOf(now.setting) === keyOf(chosen.setting);
   const first = isSame
-    ? `Leave ${pool} as it is: nothing cheaper meets the goal.`
+    ? `Leave ${pool} as it is: it meets the goal, and nothing cheaper that was tried does.`
     : `${changeText(pool, now, chosen)}: ${effectText(now, chosen)}${priceText(now, chosen)}.`;
   return [first, `${[sentenceCase(boundBy(now)), idle].filter((s) => s !== "").join("; ")}.`];
 }
