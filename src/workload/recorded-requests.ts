@@ -6,7 +6,7 @@
  * nothing. Only open traffic can be recorded: whoever waits for answers asks differently in every run.
  */
 
-import type { Scenario } from "../config/scenario.ts";
+import type { Fault, Scenario } from "../config/scenario.ts";
 import type { RequestShape } from "../core/admission/request.ts";
 import { fail } from "../core/assert.ts";
 import type { Instant, Millis } from "../core/units.ts";
@@ -52,11 +52,21 @@ export const isOpenTraffic = (scenario: Scenario): boolean =>
       (a.kind !== "trace" || a.rows.every((r) => r.after === null)),
   ) && scenario.queries.every((q) => q.cancelAfter === null);
 
-/** Takes everything an open workload has, at most `most` requests. */
-export function recordRequests(workload: Workload, most = 50_000_000): RecordedRequests {
+/** Statistics that are dropped on the way; as in the simulator, after the requests of the same instant. */
+export type EstimateChange = Extract<Fault, { readonly kind: "statisticsDropped" }>;
+
+/** Takes everything an open workload has, at most `most` requests. `changes` are in order of time. */
+export function recordRequests(
+  workload: Workload,
+  changes: readonly EstimateChange[] = [],
+  most = 50_000_000,
+): RecordedRequests {
   const recorder = new RequestsRecorder();
+  let changed = 0;
   while (workload.nextAt() !== Number.POSITIVE_INFINITY) {
     if (recorder.count >= most) fail("a workload without an end was to be recorded");
+    for (; changed < changes.length && changes[changed]!.at < workload.nextAt(); changed++)
+      workload.scaleEstimate(changes[changed]!.queryClass, changes[changed]!.factor);
     const s = workload.take();
     recorder.add(s);
     workload.ended(s, "finished", s.intended);
@@ -278,7 +288,7 @@ export class RecordedWorkload implements Workload {
   }
 
   scaleEstimate(): void {
-    fail("estimates of recorded requests are changed by recording them again");
+    fail("estimates of recorded requests change while they are recorded");
   }
 }
 

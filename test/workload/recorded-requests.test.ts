@@ -1,6 +1,12 @@
 import { describe, expect, test } from "vitest";
+import type { Scenario } from "../../src/config/scenario.ts";
 import { parseScenario } from "../../src/config/scenario-file.ts";
+import type { AdmissionPath } from "../../src/core/events.ts";
+import { DEFAULT_POOL_CONFIG } from "../../src/core/pool-config.ts";
+import type { QueryFacts } from "../../src/core/run-observer.ts";
 import type { Instant } from "../../src/core/units.ts";
+import { SilentObserver } from "../../src/insight/silent-observer.ts";
+import { simulate } from "../../src/sim/simulate.ts";
 import {
   firstAtOrAfter,
   isOpenTraffic,
@@ -39,6 +45,18 @@ const figures = (s: Submission): unknown[] => [
   s.unresolved,
   s.userGroups,
 ];
+
+/** What each query is charged in a simulation, in order. */
+function chargedIn(scenario: Scenario, workload: Workload): [at: number, bytes: number][] {
+  const charged: [number, number][] = [];
+  class Charges extends SilentObserver {
+    override admitted(at: number, _q: QueryFacts, _path: AdmissionPath, _waited: number, cluster: number): void {
+      charged.push([at, cluster]);
+    }
+  }
+  simulate({ scenario, workload, pools: { configOf: () => DEFAULT_POOL_CONFIG }, observer: new Charges() });
+  return charged;
+}
 
 describe("insight 3.4 item 7: drawn once, played many times", () => {
   const scenario = scenarioOf({ small: 3, large: 0.5, coordinators: 3, seconds: 100 });
@@ -97,6 +115,36 @@ describe("insight 3.4 item 7: drawn once, played many times", () => {
     ["{ rate: 1, query: a, from: 0s, to: 10s }", ", cancelAfter: 5s", false],
   ])("%s%s: open traffic = %s", (line, more, open) => {
     expect(isOpenTraffic(withArrival(line, more))).toBe(open);
+  });
+
+  test("statistics dropped on the way are in the record, after the fault's own instant", () => {
+    const dropping = parseScenario(
+      `
+cluster: { executors: [{ count: 4, memory: 100gb }], coordinators: [{ count: 1, on: dedicated }] }
+pools: flags
+queries:
+  a: { estimate: 1gb, duration: 1s }
+  b: { estimate: 1gb, duration: 1s }
+arrivals: [{ every: 1s, query: a, to: 6s }, { every: 1s, query: b, to: 6s }]
+faults:
+  - { at: 4s, fault: statisticsDropped, query: a, factor: 2 }
+  - { at: 2s, fault: statisticsDropped, query: a, factor: 3 }
+`,
+      "/dropping.yaml",
+    );
+    const changes = dropping.faults.filter((f) => f.kind === "statisticsDropped").sort((x, y) => x.at - y.at);
+    const record = recordRequests(createWorkload(dropping, RESOLVER), changes);
+    const estimates = (queryClass: number): number[] =>
+      taken(new RecordedWorkload(record))
+        .filter((s) => s.queryClass === queryClass)
+        .map((s) => s.shape.perHostMemEstimate / 2 ** 30);
+    expect([estimates(0), estimates(1)]).toEqual([
+      [1, 1, 1, 3, 3, 6],
+      [1, 1, 1, 1, 1, 1],
+    ]);
+    const drawn = chargedIn(dropping, createWorkload(dropping, RESOLVER));
+    expect(drawn).toHaveLength(12);
+    expect(chargedIn({ ...dropping, faults: [] }, new RecordedWorkload(record))).toEqual(drawn);
   });
 
   test("the end of a request changes nothing", () => {

@@ -46,9 +46,9 @@ export function registerLab(program: Command, surroundings: Surroundings, exit: 
 }
 
 export async function labCommand(path: string, flags: LabFlags, surroundings: Surroundings): Promise<number> {
-  const { scenario, flags: impala, problem } = await openProblem(path, { ...flags, days: 1 });
+  const { flags: impala, problem } = await openProblem(path, { ...flags, days: 1 });
   const report = policyLab({
-    scenario,
+    scenario: problem.scenario,
     flags: impala,
     requests: problem.days[0]!,
     configs: problem.configs,

@@ -34,6 +34,7 @@ export const DEFAULT_SIGMA = 0.3;
 const DAY_MS = 86_400_000;
 
 export interface Opened {
+  /** As it was read. */
   readonly scenario: Scenario;
   readonly flags: ImpalaFlags;
   readonly pools: PoolDirectory;
@@ -53,6 +54,12 @@ export async function openProblem(path: string, flags: ProblemFlags): Promise<Op
       { file: path, line: null },
       "size compares settings on the same requests, and here requests depend on answers (clients, retries or cancelling)",
       "Describe the demand as rate, burst, every or trace, without retries and cancelAfter.",
+    );
+  if (scenario.faults.some((f) => f.kind === "configChanges"))
+    throw new ConfigError(
+      { file: path, line: null },
+      "settings are compared that hold for the whole run, and here the pool files change (fault configChanges)",
+      "Leave the fault out, and ask about the files before and after it apart.",
     );
   const impala = flagsOf(scenario);
   const pools = openPools(scenario, impala);
@@ -74,7 +81,8 @@ export async function openProblem(path: string, flags: ProblemFlags): Promise<Op
     );
   const { statestore } = scenario.cluster;
   const problem: SizeProblem = {
-    scenario,
+    // What dropped statistics did to estimates is in the days.
+    scenario: { ...scenario, faults: scenario.faults.filter((f) => f.kind !== "statisticsDropped") },
     flags: impala,
     pool,
     configs,
@@ -148,7 +156,7 @@ class TracesRead {
   }
 }
 
-/** The cluster and pools of the scenario, the traffic of the log. */
+/** The cluster and pools of the scenario, the traffic of the log; whatever went wrong on that day is in it. */
 export function playingTrace(scenario: Scenario, log: string): Scenario {
   const trace: Arrival = {
     kind: "trace",
@@ -162,7 +170,7 @@ export function playingTrace(scenario: Scenario, log: string): Scenario {
     route: scenario.cluster.route,
     retry: { on: [], attempts: 1, first: 0 as Millis, factor: 1, most: 0 as Millis, jitter: "none" },
   };
-  return { ...scenario, arrivals: [trace] };
+  return { ...scenario, arrivals: [trace], faults: [] };
 }
 
 /** Recorded traffic is one day, or as many as it has; drawn traffic has as many as one asks for. */
@@ -173,6 +181,7 @@ function daysOf(
   wanted: number,
   path: string,
 ): RecordedRequests[] {
+  const changes = scenario.faults.filter((f) => f.kind === "statisticsDropped").sort((a, b) => a.at - b.at);
   const record = (replication: number): RecordedRequests =>
     recordRequests(
       createWorkload(
@@ -180,6 +189,7 @@ function daysOf(
         poolResolver(() => pools, impala, scenario.users),
         replication,
       ),
+      changes,
     );
   const first = record(0);
   if (first.count === 0)

@@ -52,6 +52,34 @@ describe("waterhole lab", () => {
     expect(stdout).not.toContain("large");
   });
 
+  test("statistics dropped on the way are in the requests of every policy", async () => {
+    const dropped = join(dir, "dropped.yaml");
+    const fault = "faults: [{ at: 300s, fault: statisticsDropped, query: tile, factor: 4 }]\n";
+    writeFileSync(dropped, readFileSync(SCENARIO, "utf8") + fault);
+    const { code, stdout, stderr } = await waterhole("lab", dropped, "--json");
+    expect([code, stderr]).toEqual([0, ""]);
+    const [fifo] = JSON.parse(stdout).rows;
+    const [before] = JSON.parse((await waterhole("lab", SCENARIO, "--json")).stdout).rows;
+    expect(fifo.all.submitted).toBe(before.all.submitted);
+    expect(fifo.memoryUsed).toBeGreaterThan(before.memoryUsed);
+  });
+
+  test("pool files that change on the way: code 2, found and remedy", async () => {
+    const changing = join(dir, "changing.yaml");
+    const files = `fairScheduler: ${join(EXAMPLES, "fair-scheduler.xml")}`;
+    writeFileSync(
+      changing,
+      `${readFileSync(SCENARIO, "utf8")}faults: [{ at: 300s, fault: configChanges, ${files} }]\n`,
+    );
+    for (const command of ["lab", "size"]) {
+      const { code, stderr } = await waterhole(command, changing);
+      expect(code).toBe(2);
+      expect(stderr).toMatch(
+        /changing\.yaml: settings are compared that hold .* \(fault configChanges\)\.\nnext: Leave/,
+      );
+    }
+  });
+
   test("a wrong time ends with code 2", async () => {
     const { code, stderr } = await waterhole("lab", SCENARIO, "--patience", "soon");
     expect(code).toBe(2);

@@ -180,6 +180,21 @@ describe("waterhole size", () => {
     );
   });
 
+  test("statistics dropped on the way: today's setting waits and loses as in simulate", async () => {
+    const dropped = file(
+      "dropped.yaml",
+      `${HEAD}arrivals: [{ rate: 1, query: tile, from: 0s, to: 200s }]\nfaults: [{ at: 100s, fault: statisticsDropped, query: tile, factor: 40 }]\n`,
+    );
+    const sized = await waterhole("size", dropped, "--days", "1", "--memory", "190gb", "--threads", "1", "--json");
+    expect([sized.code, sized.stderr]).toEqual([0, ""]);
+    const simulated = await waterhole("simulate", dropped, "--no-records", "--json");
+    const [now] = JSON.parse(sized.stdout).rows;
+    const pool = JSON.parse(simulated.stdout).pools["root.dashboards"];
+    expect(now.loss).toBeGreaterThan(0.1);
+    expect(now.loss).toBe(pool.loss);
+    expect(now.peakRunning).toBe(pool.peakRunning);
+  });
+
   test.each([
     [
       "closed loops",
