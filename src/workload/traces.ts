@@ -21,7 +21,13 @@ import { DEFAULT_DEMAND, type DemandOptions, demandOf, drawsOf } from "./query-l
 import type { HoldRule } from "./query-log/holds.ts";
 import { headOf } from "./query-log/lines.ts";
 import { readQueryLog } from "./query-log/read-query-log.ts";
-import { TRACE_FORMAT, TRACE_VERSION, type TracedRequest, type TraceHeader } from "./query-log/traced-request.ts";
+import {
+  isCoordinatorOnly,
+  TRACE_FORMAT,
+  TRACE_VERSION,
+  type TracedRequest,
+  type TraceHeader,
+} from "./query-log/traced-request.ts";
 
 type TraceArrival = Extract<Arrival, { readonly kind: "trace" }>;
 
@@ -176,7 +182,7 @@ const rowsOf = (requests: readonly TracedRequest[], classes: TraceClasses): Trac
     pool: r.pool,
     coordinator: classes.coordinatorOf(r),
     duration: (r.hold / 1000) as Millis,
-    peak: (r.peak + classes.spilledOf(r)) as Bytes,
+    peak: (r.reserved + classes.spilledOf(r)) as Bytes,
     spilled: classes.spilledOf(r) as Bytes,
     shape: classes.shapeOf(r),
     after: r.after === null ? null : { row: r.after.index, think: (r.after.think / 1000) as Millis },
@@ -234,7 +240,7 @@ class TraceClasses {
     const c = this.classes.get(key)!;
     c.users.add(r.user);
     c.holds.push(r.hold / 1000);
-    c.peaks.push(r.peak + this.spilledOf(r));
+    c.peaks.push(r.reserved + this.spilledOf(r));
     return index;
   }
 
@@ -322,8 +328,6 @@ class TraceClasses {
     return [...this.own, ...made];
   }
 }
-
-const isCoordinatorOnly = (r: TracedRequest): boolean => r.isTrivial || (r.backends <= 1 && r.stmtType === "QUERY");
 
 const executorsOf = (cluster: ClusterSpec): number => cluster.executors.reduce((n, e) => n + e.count, 0);
 

@@ -203,6 +203,7 @@ const REQUEST: TracedRequest = {
   slots: 1,
   hold: 4_000_000,
   peak: 700 * MiB,
+  reserved: 560 * MiB,
   spilled: 0,
   after: null,
   guessed: [],

@@ -24,7 +24,7 @@ export interface ClassRow {
     readonly p99: number | null;
     readonly max: number | null;
   };
-  /** Estimate / peak. */
+  /** Estimate / peak, of those that used anything. */
   readonly inflationP50: number | null;
   readonly hostsP50: number | null;
   readonly holdMs: { readonly p50: number | null; readonly p95: number | null };
@@ -71,7 +71,7 @@ function rowOf(queryClass: string, rows: readonly LoggedQuery[], rule: HoldRule,
   const known = <T>(of: readonly LoggedQuery[], get: (q: LoggedQuery) => T | null): T[] =>
     of.map(get).filter((v) => v !== null);
   const peaks = known(served, (q) => q.peakMax);
-  const inflations = known(served, (q) => (q.estimate === null || q.peakMax === null ? null : q.estimate / q.peakMax));
+  const inflations = known(served, (q) => (q.estimate === null || !q.peakMax ? null : q.estimate / q.peakMax));
   const holds = known(finished, (q) => holdOf(q, rule)).map((h) => h / 1000);
   const spilled = known(finished, (q) => q.spilled);
   const reservations = known(rows, (q) => q.reservation);

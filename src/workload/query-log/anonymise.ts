@@ -74,7 +74,8 @@ export function anonymised(
       coordinatorEstimate: roundedUp(r.coordinatorEstimate),
       reservation: roundedDown(r.reservation),
       hold: rounded(r.hold),
-      peak: roundedDown(r.peak),
+      peak: rounded(r.peak),
+      reserved: roundedDown(r.reserved),
       spilled: rounded(r.spilled),
     })),
   };
@@ -87,7 +88,7 @@ const renamedPart = (part: string, hash: (kind: string, text: string) => string)
 /** Three significant digits, whole. */
 const rounded = (n: number): number => inThreeDigits(n, Math.round);
 
-// What fitted under its limit still does: limits go up, what has to fit goes down.
+// What fitted under its limit still does: limits go up, what must fit goes down.
 const roundedUp = (n: number): number => inThreeDigits(n, Math.ceil);
 const roundedDown = (n: number): number => inThreeDigits(n, Math.floor);
 

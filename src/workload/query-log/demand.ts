@@ -251,7 +251,8 @@ function settle(
   const coordinatorEstimate =
     q.coordinatorEstimate ?? source.coordinatorEstimate ?? Math.min(estimate, DEFAULT_COORDINATOR);
   if (q.coordinatorEstimate === null) guessed.push("coordinatorEstimate");
-  const peak = reservedPeakOf(source, { estimate, coordinatorEstimate }, options.peaksAreReserved);
+  const admitted = admittedPerHost(source, coordinatorEstimate);
+  const peak = source.peakMax ?? Math.min(estimate, admitted ?? Number.POSITIVE_INFINITY);
   if (source.peakMax === null) guessed.push("peak");
   if (source.executorSlots === null) guessed.push("slots");
   const asAdmitted = options.useRecordedAmounts && q.options.memLimit === 0 && source.clusterAdmitted !== null;
@@ -273,6 +274,7 @@ function settle(
     slots: Math.max(1, source.executorSlots ?? 1),
     hold: Math.round(hold),
     peak,
+    reserved: reservedOf(source, peak, estimate, admitted, options.peaksAreReserved),
     spilled: source.spilled ?? 0,
     after: null,
     guessed,
@@ -281,21 +283,21 @@ function settle(
 }
 
 /**
- * What it reserved on its fullest host. A cluster's log has the peak of all memory, of which a limit leaves only a part
- * to reservations (R8): taken so, it spills under limits below its peak and under no other. Our own exports
- * (`isReserved`) have reservations as they are. Neither was ever given more than was admitted, and an unknown peak is
- * taken to be that.
+ * What of its peak was reserved. A cluster's log has the peak of all memory, of which a limit leaves only a part to
+ * reservations (R8): taken so, it spills under limits below its peak and under no other. Our own exports
+ * (`isReserved`) have reservations as they are. Neither was ever given more than was admitted.
  */
-function reservedPeakOf(
+function reservedOf(
   source: LoggedQuery,
-  known: { readonly estimate: number; readonly coordinatorEstimate: number },
+  peak: number,
+  estimate: number,
+  admitted: number | null,
   isReserved: boolean,
 ): number {
-  const admitted = admittedPerHost(source, known.coordinatorEstimate);
-  const most = Math.min(source.peakMax ?? known.estimate, admitted ?? Number.POSITIVE_INFINITY);
+  const most = admitted === null ? peak : Math.min(peak, admitted);
   // One that stands in for a smaller query had a larger limit.
-  const isSmaller = source.estimate !== null && known.estimate < source.estimate;
-  const all = isSmaller ? Math.floor((most * known.estimate) / source.estimate) : most;
+  const isSmaller = source.estimate !== null && estimate < source.estimate;
+  const all = isSmaller ? Math.floor((most * estimate) / source.estimate) : most;
   const reserved = reservationLimitFor(all, -1, 0);
   if (!isReserved || source.peakMax === null) return reserved;
   return admitted === null ? all : Math.min(all, reservationLimitFor(admitted, -1, 0));

@@ -28,8 +28,10 @@ export interface TracedRequest {
   readonly slots: number;
   /** Admission to the return of the place, microseconds. */
   readonly hold: number;
-  /** Largest amount reserved on a host: the recorded peak without what lies outside reservations (R10). */
+  /** Largest per-host peak in bytes, of all memory. */
   readonly peak: number;
+  /** What of it was reserved: the part that limits leave to reservations (R8, R10). */
+  readonly reserved: number;
   /** On all hosts together; what it took is in `hold`. */
   readonly spilled: number;
   /** Place in the trace of the query whose answer this client waited for, and the microseconds it then thought. */
@@ -59,6 +61,10 @@ export interface TraceHeader {
   readonly start: number;
   readonly requests: number;
 }
+
+/** Its one fragment ran on the coordinator: trivial queries, and those without another backend. */
+export const isCoordinatorOnly = (r: TracedRequest): boolean =>
+  r.isTrivial || (r.backends <= 1 && r.stmtType === "QUERY");
 
 /** The lines of a trace file, line feeds not included. */
 export function* traceLines(start: number, requests: readonly TracedRequest[]): Generator<string> {

@@ -72,9 +72,9 @@ describe("insight 4.7 anonymised traces", () => {
 
   test("what fitted under its limit still does (R8)", async () => {
     const { demand, hidden } = await traceOf(6, { pernode_peak_mem_max: GiB });
-    const fits = ({ peak, estimate }: TracedRequest): boolean => peak <= reservationLimitFor(estimate, -1, 0);
+    const fits = ({ reserved, estimate }: TracedRequest): boolean => reserved <= reservationLimitFor(estimate, -1, 0);
     expect([...demand.requests, ...hidden.requests].map(fits)).toEqual(Array(12).fill(true));
-    expect(hidden.requests[0]?.peak).toBe(858_000_000);
+    expect(hidden.requests[0]?.reserved).toBe(858_000_000);
   });
 
   test("classes with fewer than five executions become one a size", async () => {

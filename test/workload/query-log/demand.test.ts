@@ -100,7 +100,7 @@ describe("insight 4.3 item 7, R8: what a recorded peak reserved", () => {
   // 10 GiB on eleven hosts: 100 MiB for the coordinator, so 1014 MiB for each executor.
   const ran = (fields: Partial<LoggedQuery>): LoggedQuery =>
     at(0, { estimate: 1014 * MiB, coordinatorEstimate: 100 * MiB, clusterAdmitted: 10 * GiB, backends: 11, ...fields });
-  const peakOf = (q: LoggedQuery): number | undefined => demandOf(logOf([q]), DEFAULT_DEMAND).requests[0]?.peak;
+  const reservedBy = (q: LoggedQuery): number | undefined => demandOf(logOf([q]), DEFAULT_DEMAND).requests[0]?.reserved;
 
   test.each([
     { peak: 500 * MiB, reserved: 400 * MiB }, // 0.8 of it
@@ -109,7 +109,7 @@ describe("insight 4.3 item 7, R8: what a recorded peak reserved", () => {
     { peak: 1500 * MiB, reserved: Math.floor(1014 * MiB * 0.8) }, // nobody gave it more
     { peak: 0, reserved: 0 },
   ])("of $peak bytes in a cluster's log: $reserved", ({ peak, reserved }) => {
-    expect(peakOf(ran({ peakMax: peak }))).toBe(reserved);
+    expect(reservedBy(ran({ peakMax: peak }))).toBe(reserved);
   });
 
   test.each([
@@ -118,12 +118,12 @@ describe("insight 4.3 item 7, R8: what a recorded peak reserved", () => {
     { options: { memLimitExecutors: 700 * MiB }, of: 700 * MiB },
   ])("an unknown peak is no more than $options let it have, and never a guess that spills", ({ options, of }) => {
     const q = ran({ peakMax: null, estimate: 2 * GiB });
-    expect(peakOf({ ...q, options: { ...q.options, ...options } })).toBe(Math.floor(Math.floor(of) * 0.8));
-    expect(peakOf(ran({ peakMax: null, estimate: 500 * MiB }))).toBe(400 * MiB);
+    expect(reservedBy({ ...q, options: { ...q.options, ...options } })).toBe(Math.floor(Math.floor(of) * 0.8));
+    expect(reservedBy(ran({ peakMax: null, estimate: 500 * MiB }))).toBe(400 * MiB);
   });
 
   test("our own exports have reservations, up to what the limit leaves", () => {
-    const own = (peakMax: number): number | undefined => peakOf(ran({ clusterId: OWN_CLUSTER_ID, peakMax }));
+    const own = (peakMax: number): number | undefined => reservedBy(ran({ clusterId: OWN_CLUSTER_ID, peakMax }));
     expect(own(700 * MiB)).toBe(700 * MiB);
     expect(own(1000 * MiB)).toBe(Math.floor(1014 * MiB * 0.8));
   });
@@ -132,7 +132,7 @@ describe("insight 4.3 item 7, R8: what a recorded peak reserved", () => {
     const finished = ran({ estimate: 1000 * MiB, peakMax: 1000 * MiB });
     const lost = rejected(1, { estimate: 600 * MiB });
     const { requests } = demandOf(logOf([finished, lost]), DEFAULT_DEMAND);
-    expect(requests.map((r) => r.peak)).toEqual([800 * MiB, 480 * MiB]);
+    expect(requests.map((r) => r.reserved)).toEqual([800 * MiB, 480 * MiB]);
   });
 });
 
@@ -142,7 +142,12 @@ describe("insight 4.3 item 1: rejected and timed-out queries are demand", () => 
     const large = at(1, { estimate: 8 * GiB, lastRow: 60 * SECOND, peakMax: 500 * MiB, backends: 10 });
     const lost = rejected(2, { estimate: 9 * GiB });
     const { requests, guesses, imputedShare } = demandOf(logOf([small, large, lost]), DEFAULT_DEMAND);
-    expect(requests[2]).toMatchObject({ hold: 60 * SECOND - 1000, peak: 400 * MiB, backends: 10, estimate: 9 * GiB });
+    expect(requests[2]).toMatchObject({
+      hold: 60 * SECOND - 1000,
+      reserved: 400 * MiB,
+      backends: 10,
+      estimate: 9 * GiB,
+    });
     expect(requests[2]?.guessed).toContain("hold");
     expect(guesses.get("hold")).toBe(1);
     expect(imputedShare).toBeGreaterThan(0.4);
