@@ -8,7 +8,7 @@
 import type { Demand } from "../../workload/query-log/demand.ts";
 import { memoryTimeOf } from "../../workload/query-log/demand.ts";
 import { log2Bucket } from "../../workload/query-log/query-classes.ts";
-import type { TracedRequest } from "../../workload/query-log/traced-request.ts";
+import { isCoordinatorOnly, type TracedRequest } from "../../workload/query-log/traced-request.ts";
 import { quantileOfSorted, sortedCopy } from "../quantile.ts";
 
 /** The form of a scenario file; every value as it is written there. */
@@ -32,6 +32,7 @@ export function classWorkloadOf(demand: Demand): ClassWorkload {
   const arrivals: object[] = [];
   const remarks: string[] = [];
   const hours = hoursCovered(demand);
+  const end = demand.requests.at(-1)?.at ?? 0;
   for (const [name, of] of classes) {
     queries[name] = queryOf(of);
     const starts = of.map((r) => demand.start + r.at);
@@ -39,46 +40,78 @@ export function classWorkloadOf(demand: Demand): ClassWorkload {
     if (fixed !== null)
       for (const offset of fixed) arrivals.push({ query: name, every: "1h", from: `${offset}s`, to: "24h" });
     else {
-      arrivals.push({ query: name, ...rateOf(starts, hours.byHourOfDay), from: "0s", to: "24h" });
-      const dispersion = dispersionOf(of.map((r) => r.at));
+      arrivals.push({ query: name, ...rateOf(starts, hours), from: "0s", to: "24h" });
+      const dispersion = dispersionOf(
+        of.map((r) => r.at),
+        end,
+      );
       if (dispersion >= BURSTY)
         remarks.push(
           `${name} comes in batches (variance ${dispersion.toFixed(1)} times the mean in 10 s): the trace keeps them, a rate does not`,
         );
     }
   }
+  if (arrivals.some((a) => "rate" in a)) remarks.push(...partlyCovered(hours));
   if (classes.some(([, of]) => of.some((r) => r.after !== null)))
     remarks.push("clients that waited for their answers are described as if they had not");
   return { queries, arrivals, remarks, backends: Math.max(1, ...demand.requests.map((r) => r.backends)) };
 }
 
-/** By falling memory-time until 95 % are covered; the rest by pool, size and hold. */
+/**
+ * By falling memory-time until 95 % are covered; the rest by pool, size and hold. What admission treats otherwise is a
+ * class of its own.
+ */
 function classesOf(requests: readonly TracedRequest[]): [string, TracedRequest[]][] {
   const groups = new Map<string, TracedRequest[]>();
-  for (const r of requests) push(groups, `${r.pool}\n${r.queryClass}`, r);
+  for (const r of requests) push(groups, `${r.pool}\n${r.queryClass}\n${kindOf(r)}`, r);
   const time = (of: readonly TracedRequest[]): number => of.reduce((sum, r) => sum + memoryTimeOf(r), 0);
   const inOrder = [...groups].sort(([a, x], [b, y]) => time(y) - time(x) || (a < b ? -1 : 1));
   const all = inOrder.reduce((sum, [, of]) => sum + time(of), 0);
   const named = new Map<string, TracedRequest[]>();
   let covered = 0;
   for (const [key, of] of inOrder) {
-    const [pool = "", queryClass = ""] = key.split("\n");
-    if (covered < COVERED * all || all === 0) named.set(freeName(named, queryClass, pool), of);
+    const [pool = "", queryClass = "", kind = ""] = key.split("\n");
+    if (covered < COVERED * all || all === 0) named.set(freeName(named, queryClass, pool, kind), of);
     else
       for (const r of of)
-        push(named, `rest-${pool.replace(/^root\./, "")}-${log2Bucket(r.estimate)}-${log2Bucket(r.hold)}`, r);
+        push(
+          named,
+          [`rest-${shortPool(pool)}`, log2Bucket(r.estimate), log2Bucket(r.hold), ...suffixOf(kind)].join("-"),
+          r,
+        );
     covered += time(of);
   }
   return [...named];
 }
 
-const freeName = (taken: ReadonlyMap<string, unknown>, name: string, pool: string): string =>
-  taken.has(name) ? `${name}@${pool.replace(/^root\./, "")}` : name;
+/** What admission tells apart: a trivial query is not checked (T-3), one fragment on the coordinator costs no executor. */
+function kindOf(r: TracedRequest): string {
+  if (r.isTrivial) return "trivial";
+  if (isCoordinatorOnly(r)) return "coordinator";
+  return r.stmtType === "DML" ? "dml" : "";
+}
+
+const suffixOf = (kind: string): string[] => (kind === "" ? [] : [kind]);
+const shortPool = (pool: string): string => pool.replace(/^root\./, "");
+
+function freeName(taken: ReadonlyMap<string, unknown>, name: string, pool: string, kind: string): string {
+  const own = [name, ...suffixOf(kind)].join("-");
+  return [name, own].find((n) => !taken.has(n)) ?? `${own}@${shortPool(pool)}`;
+}
 
 function queryOf(of: readonly TracedRequest[]): object {
   const first = of[0]!;
   const median = (pick: (r: TracedRequest) => number): number => quantileOfSorted(sortedCopy(of.map(pick)), 0.5);
-  const limit = median((r) => r.options.memLimit);
+  const limits = {
+    mem_limit: median((r) => r.options.memLimit),
+    mem_limit_executors: median((r) => r.options.memLimitExecutors),
+    mem_limit_coordinators: median((r) => r.options.memLimitCoordinators),
+  };
+  const options = Object.fromEntries(
+    Object.entries(limits)
+      .filter(([, bytes]) => bytes > 0)
+      .map(([name, bytes]) => [name, `${bytes}b`]),
+  );
   return {
     pool: first.pool,
     user: [...new Set(of.map((r) => r.user))].sort().slice(0, 20),
@@ -87,10 +120,11 @@ function queryOf(of: readonly TracedRequest[]): object {
     estimate: `${median((r) => r.estimate)}b`,
     coordinatorEstimate: `${median((r) => r.coordinatorEstimate)}b`,
     duration: { empirical: quantiles(of.map((r) => r.hold / 1000)).map((ms) => `${ms}ms`) },
-    uses: { peak: { empirical: quantiles(of.map((r) => r.peak)).map((bytes) => `${bytes}b`) } },
-    hosts: Math.max(1, median((r) => r.backends) - 1),
-    mtDop: median((r) => r.slots),
-    ...(limit > 0 ? { options: { mem_limit: `${limit}b` } } : {}),
+    uses: { peak: { empirical: quantiles(of.map((r) => r.reserved)).map((bytes) => `${bytes}b`) } },
+    ...(isCoordinatorOnly(first)
+      ? { coordinatorOnly: true }
+      : { hosts: Math.max(1, median((r) => r.backends) - 1), mtDop: median((r) => r.slots) }),
+    ...(Object.keys(options).length > 0 ? { options } : {}),
   };
 }
 
@@ -103,29 +137,60 @@ function quantiles(values: readonly number[]): number[] {
 // Arrivals
 
 interface HoursCovered {
-  /** How often each hour of the day lies in the log. */
+  /** How much of each hour of the day lies in the log, in hours; of a longer log more than one. */
   readonly byHourOfDay: readonly number[];
+  /** Hours of the log, whole or not. */
   readonly total: number;
+  /** All of the log, in hours. */
+  readonly length: number;
 }
 
+/** From the first request to the last one that can be in the log. */
 function hoursCovered(demand: Demand): HoursCovered {
-  const first = Math.floor(demand.start / HOUR);
-  const last = Math.floor((demand.start + (demand.requests.at(-1)?.at ?? 0)) / HOUR);
+  const from = demand.start;
+  const last = demand.start + (demand.requests.at(-1)?.at ?? 0);
+  const to = Number.isFinite(demand.coverage.to) ? Math.max(last, demand.coverage.to) : last;
   const byHourOfDay = new Array<number>(24).fill(0);
-  for (let hour = first; hour <= last; hour++) byHourOfDay[((hour % 24) + 24) % 24]!++;
-  return { byHourOfDay, total: last - first + 1 };
+  const firstHour = Math.floor(from / HOUR);
+  const lastHour = Math.floor(to / HOUR);
+  for (let hour = firstHour; hour <= lastHour; hour++) {
+    const covered = Math.min(to, (hour + 1) * HOUR) - Math.max(from, hour * HOUR);
+    byHourOfDay[((hour % 24) + 24) % 24]! += covered / HOUR;
+  }
+  return { byHourOfDay, total: lastHour - firstHour + 1, length: (to - from) / HOUR };
 }
 
-/** A mean rate and 24 factors on it; hours that the log does not have are taken to be without traffic. */
-function rateOf(starts: readonly number[], byHourOfDay: readonly number[]): { rate: string; day: number[] } {
+/** Of an hour of the day, less than this tells too little: five minutes. */
+const LEAST_COVERED = 1 / 12;
+
+/**
+ * A mean rate and 24 factors on it. An hour that is in the log for a part only goes on at that part's rate, one of
+ * which nearly nothing is there has the log's, one that is not there at all is taken to be without traffic.
+ */
+function rateOf(starts: readonly number[], { byHourOfDay, length }: HoursCovered): { rate: string; day: number[] } {
   const counts = new Array<number>(24).fill(0);
   for (const s of starts) counts[Math.floor((((s % DAY) + DAY) % DAY) / HOUR)]!++;
-  const perHour = counts.map((n, hour) => (byHourOfDay[hour]! === 0 ? 0 : n / byHourOfDay[hour]!));
-  const mean = perHour.reduce((a, b) => a + b, 0) / 24;
+  // Requests of one moment: they are all that is known of their hour.
+  const mean = starts.length / (length > 0 ? length : 1);
+  const perHour = counts.map((n, hour) => {
+    const covered = byHourOfDay[hour]!;
+    if (covered >= LEAST_COVERED) return n / covered;
+    return covered > 0 || n > 0 ? mean : 0;
+  });
+  const all = perHour.reduce((a, b) => a + b, 0) / 24;
   return {
-    rate: `${round(mean)}/h`,
-    day: perHour.map((n) => round(n / mean)),
+    rate: `${round(all)}/h`,
+    day: perHour.map((n) => round(n / all)),
   };
+}
+
+/** What the rates of partly covered hours stand on. */
+function partlyCovered({ byHourOfDay }: HoursCovered): string[] {
+  const parts = byHourOfDay.flatMap((covered, hour) => {
+    const minutes = Math.round(covered * 60);
+    return covered > 0 && minutes < 60 ? [`${minutes} min of hour ${hour}`] : [];
+  });
+  return parts.length === 0 ? [] : [`the log has only ${parts.join(", ")}: the rate there is taken for the whole hour`];
 }
 
 const round = (n: number): number => Number(n.toPrecision(6));
@@ -133,8 +198,8 @@ const round = (n: number): number => Number(n.toPrecision(6));
 const BURSTY = 1.5;
 const WINDOW = 10e6;
 
-/** Variance over mean of the counts in 10 s windows, each divided by its hour's mean. */
-function dispersionOf(at: readonly number[]): number {
+/** Variance over mean of the counts in 10 s windows up to `end`, each divided by its hour's mean. */
+function dispersionOf(at: readonly number[], end: number): number {
   const windows = new Map<number, number>();
   const hours = new Map<number, number>();
   for (const t of at) {
@@ -146,8 +211,9 @@ function dispersionOf(at: readonly number[]): number {
   let n = 0;
   for (const [hour, count] of hours) {
     if (count < FEWEST_FOR_DISPERSION) continue;
-    const mean = count / perHour;
-    for (let k = 0; k < perHour; k++) {
+    const inLog = Math.min(perHour, Math.floor(end / WINDOW) + 1 - hour * perHour);
+    const mean = count / inLog;
+    for (let k = 0; k < inLog; k++) {
       const x = windows.get(hour * perHour + k) ?? 0;
       squares += (x - mean) ** 2 / mean;
       n++;

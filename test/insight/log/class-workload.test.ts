@@ -13,19 +13,91 @@ const at = (seconds: number, fields: Partial<LoggedQuery> = {}): LoggedQuery =>
 
 const workloadOf = (rows: readonly LoggedQuery[]) => classWorkloadOf(demandOf(logOf(rows), DEFAULT_DEMAND));
 
+const kindsOf = (query: object) => {
+  const { trivial, coordinatorOnly } = query as { trivial?: boolean; coordinatorOnly?: boolean };
+  return { trivial, coordinatorOnly };
+};
+
 describe("insight 4.6 classes", () => {
   test("a rate with a factor for each hour of the day; a day twice in the log counts as one", () => {
     const hour = (h: number, n: number): LoggedQuery[] =>
       Array.from({ length: n }, (_, i) => at(h * 3600 + Math.floor((i * 3571) % 3600)));
-    const rows = [...hour(8, 120), ...hour(9, 60), ...hour(32, 80), ...hour(33, 60)];
-    const { arrivals } = workloadOf(rows);
+    const last = at(34 * 3600 - 0.002);
+    const { arrivals, remarks } = workloadOf([...hour(8, 120), ...hour(9, 60), ...hour(32, 80), ...hour(33, 59), last]);
     // 8 h: (120 + 80) / 2, 9 h: 60; the hours between are covered and empty.
     expect(arrivals).toHaveLength(1);
     const { rate, day } = arrivals[0] as { rate: string; day: number[] };
     expect(rate).toBe("6.66667/h");
     expect(day[8]).toBeCloseTo(100 / (160 / 24), 4);
     expect(day[9]).toBeCloseTo(60 / (160 / 24), 4);
+    expect(remarks.filter((r) => /only/.test(r))).toEqual([]);
     expect(day.filter((f) => f > 0)).toHaveLength(2);
+  });
+
+  const perHour = (rows: readonly LoggedQuery[]): Record<number, number> => {
+    const { rate, day } = workloadOf(rows).arrivals[0] as { rate: string; day: number[] };
+    return Object.fromEntries(
+      day.flatMap((f, h) => (f === 0 ? [] : [[h, Math.round(f * Number(rate.replace("/h", "")))]])),
+    );
+  };
+  /** One every 2 s, the first and the last included. */
+  const between = (from: number, to: number): LoggedQuery[] =>
+    Array.from({ length: (to - from) / 2 + 1 }, (_, i) => at(from + 2 * i));
+
+  test("an hour that is in the log for a part only goes on at that part's rate, and that is said", () => {
+    // 50 min of hour 9 with 1 in 2 s, 10 min of hour 10 with 301: 1,800 and 1,806 an hour.
+    const rows = between(9 * 3600 + 600, 10 * 3600 + 600);
+    expect(perHour(rows)).toEqual({ 9: 1800, 10: 1806 });
+    expect(workloadOf(rows).remarks).toEqual([
+      "the log has only 50 min of hour 9, 10 min of hour 10: the rate there is taken for the whole hour",
+    ]);
+  });
+
+  test.each([
+    // 1,951 in 65 min are 1,801 an hour; 151 in 5 min 1,812.
+    { seconds: 300, rate: 1812 },
+    { seconds: 298, rate: 1801 },
+  ])("of $seconds s of an hour its own rate or the log's: $rate", ({ seconds, rate }) => {
+    expect(perHour(between(9 * 3600, 10 * 3600 + seconds))).toEqual({ 9: 1800, 10: rate });
+  });
+
+  test("requests of one moment are an hour's", () => {
+    expect(perHour([at(0), at(0), at(0)])).toEqual({ 0: 3 });
+  });
+
+  test("steady traffic of a part of an hour does not come in batches", () => {
+    expect(workloadOf(between(0, 1200)).remarks.filter((r) => /batches/.test(r))).toEqual([]);
+  });
+
+  test("trivial queries and those of the coordinator alone stay what they are (T-3, MEM-8)", () => {
+    const rows = [
+      ...Array.from({ length: 30 }, (_, i) => at(i)),
+      at(40, { outcome: "trivially", backends: 1, peakMax: 0 }),
+      at(41, { backends: 1 }),
+      at(42, { fingerprint: "other", tables: ["a.b"], outcome: "trivially", backends: 1, lastRow: 1500, estimate: 1 }),
+    ];
+    const { queries, arrivals } = workloadOf(rows);
+    expect(Object.entries(queries).map(([name, q]) => [name, kindsOf(q)])).toEqual([
+      ["orders", { trivial: undefined, coordinatorOnly: undefined }],
+      ["rest-etl-30-21-coordinator", { trivial: undefined, coordinatorOnly: true }],
+      ["rest-etl-30-21-trivial", { trivial: true, coordinatorOnly: true }],
+      ["rest-etl-0-8-trivial", { trivial: true, coordinatorOnly: true }],
+    ]);
+    const scenario = parseScenario(
+      JSON.stringify({
+        cluster: { executors: [{ count: 9, memory: "100gb" }], coordinators: [{ count: 1, on: "dedicated" }] },
+        pools: "flags",
+        queries,
+        arrivals,
+      }),
+      "/classes.json",
+    );
+    expect(scenario.queries.map((q) => [q.shape.isTrivial, q.shape.coordinatorOnly])).toEqual([
+      [false, false],
+      [false, true],
+      [true, true],
+      [true, true],
+    ]);
   });
 
   test("a query that starts on the same second of every hour is a schedule", () => {
