@@ -145,21 +145,33 @@ export function candidatesOf(input: GridInput): Setting[] {
     for (const maxMem of memory)
       add({ ...now, maxMem, maxQueryMem, minQueryMem: Math.min(now.minQueryMem, maxQueryMem) });
   for (const split of splitsOf(input)) for (const maxMem of memory) add({ ...now, maxMem, split });
-  return found.length <= input.most ? found : someOfEachLevel(found).slice(0, input.most);
+  return found.length <= input.most ? found : thinned(found, input.most);
 }
 
-/** A cut must not take away whole levels of memory: the first of each level, then the second of each. */
-function someOfEachLevel(found: readonly Setting[]): Setting[] {
+/**
+ * A cut must not take away whole levels of memory: the first of each level, then the second of each. Where there are
+ * more than fit, evenly from the first level to the last.
+ */
+function thinned(found: readonly Setting[], most: number): Setting[] {
   const levels = new Map<string, Setting[]>();
   for (const s of found) {
     const level = levels.get(levelOf(s));
     if (level === undefined) levels.set(levelOf(s), [s]);
     else level.push(s);
   }
-  const longest = Math.max(...[...levels.values()].map((level) => level.length));
-  return Array.from({ length: longest }, (_, i) => i).flatMap((i) =>
-    [...levels.values()].flatMap((level) => level.slice(i, i + 1)),
-  );
+  const kept: Setting[] = [];
+  for (let i = 0; kept.length < most; i++) {
+    const round = [...levels.values()].flatMap((level) => level.slice(i, i + 1));
+    kept.push(...evenly(round, most - kept.length));
+  }
+  return kept;
+}
+
+/** At most so many of them, the first and the last among them. */
+function evenly<T>(items: readonly T[], most: number): T[] {
+  if (items.length <= most) return [...items];
+  if (most === 1) return items.slice(0, 1);
+  return Array.from({ length: most }, (_, k) => items[Math.round((k * (items.length - 1)) / (most - 1))]!);
 }
 
 /** The file knows whole MiB only. */

@@ -39,6 +39,19 @@ describe("insight 3.2 candidates", () => {
     expect(candidatesOf(inputOf({ most: all.length }))).toEqual(all);
   });
 
+  test.each([1, 2, 5, 11])("a cut to %d, fewer than there are levels, takes them from all over", (most) => {
+    const asked = { memory: Array.from({ length: 20 }, (_, i) => (100 + i) * 1024 * MiB), maxQueryMem: [] };
+    const cut = candidatesOf(inputOf({ asked, most }));
+    const taken = cut.map((s) => s.maxMem / (1024 * MiB) - 100);
+    // Steps as even as whole numbers allow, from the least to the most.
+    expect(taken).toHaveLength(most);
+    expect(taken[0]).toBe(0);
+    if (most > 1) expect(taken.at(-1)).toBe(19);
+    const steps = taken.slice(1).map((t, i) => t - taken[i]!);
+    const even = 19 / Math.max(1, most - 1);
+    for (const step of steps) expect([Math.floor(even), Math.ceil(even)]).toContain(step);
+  });
+
   test("a burst that does not fit: as much as lets it in at once, in two waves, in three, ...", () => {
     const input = inputOf();
     const burst = { ...input.requests, count: 60, at: input.requests.at.slice(0, 60).fill(0) };
