@@ -8,7 +8,7 @@
  * head's controller saw them.
  */
 import type { QueueReason } from "../core/admission/reasons.ts";
-import { unreachable } from "../core/assert.ts";
+import { invariant, unreachable } from "../core/assert.ts";
 import type { PoolConfig } from "../core/pool-config.ts";
 import { isUnlimited } from "../core/units.ts";
 
@@ -62,45 +62,72 @@ export interface Waiter {
   readonly queryClass: number;
 }
 
-/** One controller's queue for one pool. */
+/** How many that have left may stand before the head. */
+const MOST_LEFT = 256;
+
+/** One controller's queue for one pool: who waits, in order, each with the reason that it was told last. */
 export class QueueOfPool {
   waiting = 0;
-  /** Why its head waits; null: nobody does, or nobody was tried. */
+  /** null: has left. */
+  readonly #waiters: (Waiter | null)[] = [];
+  readonly #reasons: QueueReason[] = [];
+  /** Where the head stands. */
+  #first = 0;
+  /** Why its head waits; null: nobody does. */
   get reason(): QueueReason | null {
-    return this.waiting > 0 ? this.#reason : null;
+    return this.waiting > 0 ? this.#reasons[this.#first]! : null;
   }
   readonly #byClass: number[] = [];
   /** Slots and host memory in the exact state, by class; absent: nobody has looked. */
   readonly #onHosts: (Causes | undefined)[] = [];
   /** For how long one of this class that could go has stood behind this head. */
   readonly #standing: number[] = [];
-  /** Only to know it again; null: the last one has left and nobody was tried since. */
-  #head: Waiter | null = null;
-  #headClass = -1;
-  #reason: QueueReason | null = null;
   /** The head waits although the exact state would let it in. */
   #isPhantom = false;
 
   enter(q: Waiter, reason: QueueReason): void {
-    if (this.waiting === 0) this.headWaits(q, reason);
+    if (this.waiting === 0) this.#newHead();
     this.waiting++;
+    this.#waiters.push(q);
+    this.#reasons.push(reason);
     this.#byClass[q.queryClass] = (this.#byClass[q.queryClass] ?? 0) + 1;
   }
 
   leave(q: Waiter): void {
     this.waiting--;
     this.#byClass[q.queryClass]!--;
-    if (q === this.#head) this.#head = null;
+    const waiters = this.#waiters;
+    if (waiters[this.#first] !== q) {
+      const place = this.#placeOf(q);
+      invariant(place >= 0, "who leaves a queue was in it");
+      waiters[place] = null;
+      return;
+    }
+    do this.#first++;
+    while (this.#first < waiters.length && waiters[this.#first] === null);
+    if (this.#first > MOST_LEFT) this.#forgetLeft();
+    this.#newHead();
+  }
+
+  #forgetLeft(): void {
+    this.#waiters.splice(0, this.#first);
+    this.#reasons.splice(0, this.#first);
+    this.#first = 0;
+  }
+
+  #placeOf(q: Waiter): number {
+    return this.#waiters[this.#first] === q ? this.#first : this.#waiters.indexOf(q, this.#first);
+  }
+
+  #newHead(): void {
+    if (this.#standing.length > 0) this.#standing.length = 0;
+    this.#isPhantom = false;
   }
 
   headWaits(q: Waiter, reason: QueueReason): void {
-    if (q !== this.#head) {
-      this.#head = q;
-      this.#standing.length = 0;
-      this.#isPhantom = false;
-    }
-    this.#headClass = q.queryClass;
-    this.#reason = reason;
+    const place = this.#placeOf(q);
+    invariant(place >= 0, "a head that waits is in the queue");
+    this.#reasons[place] = reason;
   }
 
   hostsChecked({ queryClass }: Waiter, slots: boolean, hostMemory: boolean): void {
@@ -109,15 +136,17 @@ export class QueueOfPool {
 
   /** Everybody here has waited through the ledger's interval in this state of the pool. */
   charge(pool: ExactPool, ledger: WaitLedger): void {
-    const head = causesFor(this.#reason, this.#headClass, pool, this.#onHosts[this.#headClass]);
+    const reason = this.#reasons[this.#first]!;
+    const headClass = this.#waiters[this.#first]!.queryClass;
+    const head = causesFor(reason, headClass, pool, this.#onHosts[headClass]);
     ledger.addHead(head);
     this.#notePhantom(head === STALE_VIEW, ledger);
     let followers = 0;
     for (let c = 0; c < this.#byClass.length; c++) {
       const count = this.#byClass[c] ?? 0;
       if (count === 0) continue;
-      const isHeads = c === this.#headClass;
-      if (!isHeads && couldGoAlone(c, this.#reason, pool, this.#onHosts[c])) {
+      const isHeads = c === headClass;
+      if (!isHeads && couldGoAlone(c, reason, pool, this.#onHosts[c])) {
         ledger.add(QUEUE_ORDER, count);
         const stood = (this.#standing[c] ?? 0) + ledger.ms;
         this.#standing[c] = stood;
@@ -144,13 +173,7 @@ const bit = (c: Constraint): Causes => 1 << INDEX[c];
 const QUEUE_ORDER = bit("queueOrder");
 const STALE_VIEW = bit("staleView");
 
-function causesFor(
-  reason: QueueReason | null,
-  queryClass: number,
-  pool: ExactPool,
-  onHosts: Causes | undefined,
-): Causes {
-  if (reason === null) return bit("wakeUp");
+function causesFor(reason: QueueReason, queryClass: number, pool: ExactPool, onHosts: Causes | undefined): Causes {
   const exact = poolCauses(reason, queryClass, pool) | (onHosts ?? 0);
   switch (reason.rule) {
     case "ADM-1":
@@ -188,13 +211,8 @@ function poolCauses(reason: QueueReason, queryClass: number, pool: ExactPool): C
  * Where nobody has looked at hosts, only what the pool's own limits can prove: when a host or a slot stops the head, a
  * follower is not asked. Without executors or its coordinator nobody could go.
  */
-function couldGoAlone(
-  queryClass: number,
-  reason: QueueReason | null,
-  pool: ExactPool,
-  onHosts: Causes | undefined,
-): boolean {
-  if (reason === null || pool.config === null || pool.needOf(queryClass) < 0) return false;
+function couldGoAlone(queryClass: number, reason: QueueReason, pool: ExactPool, onHosts: Causes | undefined): boolean {
+  if (pool.config === null || pool.needOf(queryClass) < 0) return false;
   if (reason.rule === "NO-EXECUTORS" || reason.rule === "NO-COORDINATOR") return false;
   if (onHosts !== undefined) return (onHosts | poolCauses(reason, queryClass, pool)) === 0;
   const stoppedByPool = reason.rule === "ADM-1" || reason.rule === "ADM-2" || reason.rule === "ADM-4";

@@ -85,7 +85,8 @@ export class Exchanges {
     const { seats, topic } = this.#o;
     this.#hasReaders = seats.length > 1;
     if (this.#hasReaders) this.changesMatter();
-    if (this.#o.teller.tellsAll) this.#isEager = true;
+    // What an exchange brings is as of its start; later nobody could tell it any more (`RequestQueueTopic`).
+    if (this.#o.teller.tellsAll || this.#o.receiveLag > 0) this.#isEager = true;
     for (const seat of seats) {
       topic.register(seat);
       this.#apply(seat, topic.updateFor(seat, 0, true), 0);
@@ -96,7 +97,7 @@ export class Exchanges {
   arm(seat: Seat, now: Micros): void {
     if (seat.exchange !== NO_EVENT || !seat.canExchange || !this.#isStatestoreUp) return;
     const { grid, receiveLag, events, eventKind } = this.#o;
-    const start = Math.max(now - receiveLag, seat.lastExchange + 1);
+    const start = Math.max(now - receiveLag, seat.lastExchange + 1, seat.connectedSince);
     seat.exchange = events.addLast(grid.atOrAfter(seat.subscriber, start) + receiveLag, eventKind, seat.index, 0);
   }
 
@@ -223,12 +224,13 @@ export class Exchanges {
     const { grid, receiveLag } = this.#o;
     // An exchange of this very instant comes last in it.
     const last = grid.atOrBefore(seat.subscriber, now - receiveLag - 1);
-    if (last <= seat.lastExchange || last + receiveLag <= seat.heardAt) return;
+    if (last <= seat.lastExchange || last < seat.connectedSince) return;
     if (seat.isBehind) {
       this.#exchangeAt(seat, last + receiveLag);
       seat.isBehind = this.#hasMoreFor(seat);
       return;
     }
+    seat.lastExchange = last;
     seat.heardAt = last + receiveLag;
     seat.controller.applyUpdate(NOTHING_NEW, toInstant(seat.heardAt));
   }
@@ -249,8 +251,10 @@ export class Exchanges {
 
   /** Start of the seat's last exchange up to `by`. */
   #lastStart(seat: Seat, by: Micros): Micros {
+    const last = Math.min(seat.lastExchange, by);
     if (!seat.canExchange || !this.#isStatestoreUp) return seat.lastExchange;
-    return Math.max(Math.min(seat.lastExchange, by), this.#o.grid.atOrBefore(seat.subscriber, by));
+    const start = this.#o.grid.atOrBefore(seat.subscriber, by);
+    return start < seat.connectedSince ? last : Math.max(last, start);
   }
 
   // Faults
@@ -292,6 +296,7 @@ export class Exchanges {
   join(seat: Seat, now: Micros): void {
     if (!this.#isStatestoreUp) return;
     this.#o.topic.register(seat);
+    seat.connectedSince = now;
     this.arm(seat, now);
   }
 

@@ -22,6 +22,15 @@ interface Kinds {
   readonly blacklist: number;
 }
 
+/** Who notices that a process is silent; operand b of the event. */
+const BY_STATESTORE = 0;
+const BY_EXECUTORS = 1;
+const BY_COORDINATORS = 2;
+/** `--status_report_max_retry_s`: so long an executor tries to report to a coordinator, then it ends the query there. */
+const REPORTS_GIVEN_UP = toMicros(600_000);
+/** And so much longer, `--status_report_cancellation_padding` per cent, a coordinator waits for a report. */
+const REPORTS_MISSED = REPORTS_GIVEN_UP * 1.2;
+
 export class Faults {
   readonly #sim: Simulation;
   readonly #kinds: Kinds;
@@ -30,6 +39,10 @@ export class Faults {
   readonly #failureAfter: Micros;
   /** Hosts that died and have not come back: how many, so that a healthy run asks nothing. */
   #dead = 0;
+  /** By host, since when it was last not heard of. */
+  readonly #silentSince: Micros[] = [];
+  /** Hosts that a statestore would have declared failed if it had not been away. */
+  readonly #missed = new Set<number>();
   /** Chance that a release message is lost, and whose (null: everybody's). */
   #releaseLoss = 0;
   #releaseLossOf: string | null = null;
@@ -72,6 +85,8 @@ export class Faults {
         break;
       case "statestoreStarts":
         sim.exchanges.startStatestore(now);
+        for (const host of this.#missed) this.#addDetection(host, now);
+        this.#missed.clear();
         break;
       case "releasesLost":
         this.#releaseLoss = fault.chance;
@@ -183,7 +198,24 @@ export class Faults {
   // Noticing
 
   #detectLater(host: number, now: Micros): void {
-    this.#sim.events.add(now + this.#failureAfter, this.#kinds.detect, host, 0);
+    this.#silentSince[host] = now;
+    this.#addDetection(host, now);
+  }
+
+  #addDetection(host: number, now: Micros): void {
+    this.#sim.events.add(now + this.#failureAfter, this.#kinds.detect, host, BY_STATESTORE);
+  }
+
+  noticed(host: number, by: number, now: Micros): void {
+    if (by === BY_STATESTORE) {
+      this.detect(host, now);
+      return;
+    }
+    // It may have come back, and died again since.
+    const silentFor = now - this.#silentSince[host]!;
+    if (this.#sim.cluster.isUp(host)) return;
+    if (by === BY_EXECUTORS && silentFor >= REPORTS_GIVEN_UP) this.#endQueriesOf(host, now);
+    if (by === BY_COORDINATORS && silentFor >= REPORTS_MISSED) this.#failUnreported(host, now);
   }
 
   /** The statestore has missed the host for too long. It may be back, or already declared failed. */
@@ -194,7 +226,8 @@ export class Faults {
     if (isBack || !sim.cluster.isKnown(host)) return;
     // A statestore that is away misses nobody; once it is back it waits as long again.
     if (!sim.exchanges.isStatestoreUp) {
-      this.#detectLater(host, now);
+      this.#missed.add(host);
+      this.#missReports(host, now);
       return;
     }
     sim.cluster.failed(host, now);
@@ -204,6 +237,14 @@ export class Faults {
     this.#endQueriesOf(host, now);
     this.#failUnreported(host, now);
     if (sim.seats[0]!.isGlobal) this.failOnLostHosts(null, now);
+  }
+
+  /** Without a statestore, executors and coordinators of each other's queries miss their calls. */
+  #missReports(host: number, now: Micros): void {
+    const { events } = this.#sim;
+    const since = this.#silentSince[host]!;
+    events.add(Math.max(now, since + REPORTS_GIVEN_UP), this.#kinds.detect, host, BY_EXECUTORS);
+    events.add(Math.max(now, since + REPORTS_MISSED), this.#kinds.detect, host, BY_COORDINATORS);
   }
 
   /**
@@ -232,11 +273,11 @@ export class Faults {
     }
   }
 
-  /** A coordinator that is cut off hears of no membership, but it misses the host's status reports. */
+  /** A coordinator that hears of no membership misses the host's status reports all the same. */
   #failUnreported(host: number, now: Micros): void {
     const sim = this.#sim;
     for (const q of this.#running())
-      if (q.lostHost === host && !q.isOrphan && sim.seats[q.seat]!.isCutOff)
+      if (q.lostHost === host && !q.isOrphan && (sim.seats[q.seat]!.isCutOff || !sim.exchanges.isStatestoreUp))
         sim.fail(q, `No status report from ${sim.backends[host]!.address}`, now);
   }
 

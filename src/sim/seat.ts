@@ -60,6 +60,8 @@ export class Seat implements TopicReader {
   isBehind = false;
   /** Start of its last exchange, so that the next one is a later one. */
   lastExchange: Micros = -1;
+  /** No exchange started before: it registered then. A cluster was up for a while when its run begins. */
+  connectedSince: Micros = Number.NEGATIVE_INFINITY;
   /** When the controller last heard that its view is current. */
   heardAt: Micros = -1;
   /** Exchanges so far, for the records. */

@@ -324,7 +324,7 @@ export class Simulation {
         this.#service!.hears(this.queries[a]!, now);
         break;
       case DETECT:
-        this.faults.detect(a, now);
+        this.faults.noticed(a, this.events.b, now);
         break;
       case BLACKLIST:
         this.faults.blacklistExpires(this.seats[a]!, now);
@@ -509,7 +509,7 @@ export class Simulation {
     if (discipline === undefined) (seat.service ?? seat.controller).dequeuePass(toInstant(now), this.#sink);
     else discipline.pass(seat.controller, toInstant(now), this.#sink);
     if (this.#leftInPass > 0) this.exchanges.willPublish(seat, now);
-    seat.isSettled = this.#leftInPass === 0 || this.#isPassExhaustive();
+    seat.isSettled = this.#leftInPass === 0 || (this.#isPassExhaustive() && !isAnyHeadMislabelled(seat));
     if (!seat.isSettled && seat.queued > 0) this.exchanges.arm(seat, now);
   }
 
@@ -794,4 +794,13 @@ export class Simulation {
     else this.executors.hostsMayRefuse(this.#running());
     return config;
   }
+}
+
+/** A pass that ended because all places are taken has not tried who is head now; what it waits for may be there by now. */
+function isAnyHeadMislabelled({ queued, controller }: Seat): boolean {
+  if (queued === 0) return false;
+  return controller.pools.some(({ queue }) => {
+    const rule = queue.head?.latestReason?.rule;
+    return rule === "NO-EXECUTORS" || rule === "NO-COORDINATOR";
+  });
 }

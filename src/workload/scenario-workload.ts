@@ -16,6 +16,8 @@ import { type Placed, QueryIds, QuerySubmission } from "./submission.ts";
 import type { Ending, Resolver, Submission, Workload } from "./workload.ts";
 
 const NEVER = Number.POSITIVE_INFINITY;
+/** Of a client and its coordinator. */
+const ROUND_TRIP_MS = 1;
 
 /** `replication` numbers independent repetitions of one scenario; 0 unless somebody repeats. */
 export function createWorkload(scenario: Scenario, resolver: Resolver, replication = 0): Workload {
@@ -155,11 +157,15 @@ class ScenarioWorkload implements Workload {
   }
 
   #answer(stream: Stream, submission: QuerySubmission, how: Ending, at: Instant): void {
-    const { retry } = stream.arrival;
+    const { arrival } = stream;
+    const { retry } = arrival;
     if (this.#isPromising(stream, submission)) this.#promising--;
+    // Who is refused at once and asks again at once, for ever, would do so within one instant.
+    const soonest = at <= submission.intended ? submission.intended + ROUND_TRIP_MS : at;
     if (asksAgain(retry, submission.attempt, how)) {
+      const wished = at + this.#waitBefore(retry, stream, submission);
       this.#pending.add({
-        at: wholeMicros(at + this.#waitBefore(retry, stream, submission)),
+        at: wholeMicros(retry.attempts === NEVER ? Math.max(soonest, wished) : wished),
         stream: submission.source,
         ordinal: submission.ordinal,
         attempt: submission.attempt + 1,
@@ -167,8 +173,18 @@ class ScenarioWorkload implements Workload {
       });
       return;
     }
-    for (const next of stream.source.followUp(submission.ordinal, at))
-      this.#pending.add({ ...next, stream: submission.source, attempt: 1, firstIntended: next.at });
+    const isEndless = arrival.kind === "clients" && arrival.requests === NEVER;
+    for (const next of stream.source.followUp(submission.ordinal, at)) {
+      const from = isEndless ? Math.max(soonest, next.at) : next.at;
+      if (from < arrival.to)
+        this.#pending.add({
+          at: from,
+          ordinal: next.ordinal,
+          stream: submission.source,
+          attempt: 1,
+          firstIntended: from,
+        });
+    }
   }
 
   isExhausted(): boolean {

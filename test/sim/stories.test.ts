@@ -149,6 +149,37 @@ describe("T-37 a statestore that comes back knows nothing", () => {
   });
 });
 
+describe("a statestore that stays away (nobody is declared failed)", () => {
+  const stops = { at: "500ms", fault: "statestoreStops" };
+  const once = [{ at: "0s", query: "q", count: 1 }];
+  const released = (faults: readonly unknown[]) => told({ arrivals: once, faults }).find((e) => e.kind === "released");
+
+  test("the coordinator of a query on a dead host gives up after 600 s and 20 % without a report", () => {
+    expect(released([stops, { at: "1s", fault: "hostDies", host: "exec-1" }])).toMatchObject({
+      at: 721_000,
+      state: "failed",
+      error: "No status report from exec-1:27000",
+    });
+  });
+
+  test("executors end the queries of a dead coordinator after 600 s", () => {
+    expect(released([stops, { at: "1s", fault: "coordinatorDies", host: "coord-1" }])).toMatchObject({
+      at: 601_000,
+      state: "failed",
+    });
+  });
+
+  test("once it is back it waits as long again before it declares a host failed", () => {
+    const back = { at: "60s", fault: "statestoreStarts" };
+    const faults = [stops, { at: "1s", fault: "hostDies", host: "exec-1" }, back];
+    const flags = { statestore_subscriber_recovery_grace_period_ms: "1000" };
+    const end = told({ arrivals: once, faults, flags }).find((e) => e.kind === "released");
+    // Declared at 70 s; the coordinator hears in its next round.
+    expect(end?.at).toBeGreaterThanOrEqual(70_000);
+    expect(end?.at).toBeLessThanOrEqual(70_100);
+  });
+});
+
 describe("6.1 after a reconnection the membership stands still", () => {
   /** One query every 10 s; one of the four hosts takes nothing new from 5 s on. */
   const withHost = (flags: Record<string, string>) =>

@@ -188,6 +188,16 @@ describe("clients that wait for their answer", () => {
     expect(times(run(workload({ arrivals: "[{ clients: 1, think: 1s, to: 3s }]" })))).toEqual([1000, 2000]);
   });
 
+  test("who does not think and is refused at once asks a round trip later, so that time goes on", () => {
+    expect(times(run(workload({ arrivals: "[{ clients: 1, think: 0s, to: 3ms }]" }), "rejected"))).toEqual([0, 1, 2]);
+  });
+
+  test("who does not think and had to wait asks at once", () => {
+    expect(times(run(workload({ arrivals: "[{ clients: 1, think: 0s, to: 3s }]" }), "finished", 100, 1000))).toEqual([
+      0, 1000, 2000,
+    ]);
+  });
+
   test("thinking is drawn by client and round, not by the order of answers", () => {
     const random = "[{ clients: 3, think: { exponential: { mean: 1s } }, requests: 2 }]";
     const ends = (order: readonly number[]): number[] => {
@@ -211,6 +221,11 @@ describe("retries", () => {
       [2, 1000, 1000],
       [3, 1000, 1000],
     ]);
+  });
+
+  test("without end, and at once: a round trip of a millisecond apart, so that time goes on", () => {
+    const w = workload({ arrivals: "[{ at: 1s }]", retries: "{ attempts: unlimited, wait: 0s }" });
+    expect(times(run(w, "rejected", 4))).toEqual([1000, 1001, 1002, 1003]);
   });
 
   test("backoff doubles up to its most", () => {

@@ -1,0 +1,182 @@
+/**
+ * Exchanges that nobody would notice are left out unless everything is told (`Exchanges`): what becomes of every
+ * query, and when, must be the same either way.
+ */
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, describe, expect, test } from "vitest";
+import { parseScenario } from "../../src/config/scenario-file.ts";
+import { flagsOf, openPools } from "../../src/config/scenario-pools.ts";
+import type { RunEvent } from "../../src/core/events.ts";
+import { DEFAULT_POOL_CONFIG } from "../../src/core/pool-config.ts";
+import { EventObserver } from "../../src/insight/event-observer.ts";
+import { SummaryFold } from "../../src/insight/summary-fold.ts";
+import { simulate } from "../../src/sim/simulate.ts";
+import { poolResolver } from "../../src/workload/pool-resolver.ts";
+import { createWorkload } from "../../src/workload/scenario-workload.ts";
+
+const OUTCOMES = new Set(["queued", "admitted", "rejected", "timedOut", "cancelled", "unresolved", "released"]);
+
+interface Told {
+  readonly outcomes: readonly string[];
+  /** Causes of the waiting in the one pool, and their shares. */
+  readonly binding: unknown;
+}
+
+function told(text: Record<string, unknown>, onlyOutcomes: boolean): Told {
+  const scenario = parseScenario(JSON.stringify({ pools: "flags", ...text }), "left-out.json");
+  const flags = flagsOf(scenario);
+  const directory = openPools(scenario, flags);
+  const configOf = (pool: string) => {
+    const found = directory.lookUp(pool);
+    return found.kind === "found" ? found.config : null;
+  };
+  const fold = new SummaryFold({ configOf, admission: scenario.cluster.admission });
+  const fromEvents = new EventObserver(fold);
+  const outcomes: string[] = [];
+  const { endedAt } = simulate({
+    scenario,
+    flags,
+    workload: createWorkload(
+      scenario,
+      poolResolver(() => directory, flags, scenario.users),
+    ),
+    pools: { configOf: (pool) => configOf(pool) ?? DEFAULT_POOL_CONFIG },
+    looksAtHosts: true,
+    onlyOutcomes,
+    ...(onlyOutcomes ? { observer: fold } : {}),
+    emit: (event: RunEvent) => {
+      if (!onlyOutcomes) fromEvents.add(event);
+      if (OUTCOMES.has(event.kind) && "query" in event) outcomes.push(`${event.at} ${event.kind} ${event.query}`);
+    },
+  });
+  if (!onlyOutcomes) fromEvents.end(endedAt);
+  const binding = fold.finish().pools[0]?.binding;
+  return { outcomes, binding: binding?.shares.map((s) => [s.constraint, Math.round(s.waitedMs)]) };
+}
+
+const dir = mkdtempSync(join(tmpdir(), "waterhole-left-out-"));
+afterAll(() => rmSync(dir, { recursive: true }));
+
+/** A pool of 4000 mb whose queries are held to 512 mb and spill what they have above it. */
+function poolFiles(): { readonly fairScheduler: string; readonly llamaSite: string } {
+  const [fairScheduler, llamaSite] = [join(dir, "fair-scheduler.xml"), join(dir, "llama-site.xml")];
+  writeFileSync(
+    fairScheduler,
+    `<allocations><queue name="root"><queue name="small"><aclSubmitApps>*</aclSubmitApps>
+<maxResources>4000 mb, 0 vcores</maxResources></queue></queue></allocations>`,
+  );
+  const property = (name: string, value: number): string =>
+    `<property><name>impala.admission-control.${name}.root.small</name><value>${value}</value></property>`;
+  writeFileSync(
+    llamaSite,
+    `<configuration>${property("pool-queue-timeout-ms", 100)}${property("min-query-mem-limit", 2 ** 29)}</configuration>`,
+  );
+  return { fairScheduler, llamaSite };
+}
+
+const host = { executors: [{ memory: "12gb" }], coordinators: [{ on: "dedicated" }] };
+/** Waits for one that runs and, after it, for the topic. */
+const PAIR = {
+  cluster: { executors: [{ memory: "2gb" }] },
+  flags: { default_pool_mem_limit: "1536mb" },
+  queries: { q: { estimate: "1gb", duration: "30ms" } },
+  arrivals: [{ at: "0s" }, { at: "50ms" }],
+};
+const spilling = {
+  seed: 628,
+  cluster: host,
+  pools: poolFiles(),
+  queries: {
+    q0: {
+      pool: "root.small",
+      estimate: "20mb",
+      uses: { peak: { uniform: { low: "100mb", high: "4gb" } } },
+      duration: "0s",
+    },
+  },
+  arrivals: [{ rate: "5/s" }],
+  limits: { queries: 20 },
+};
+const brief = {
+  seed: 5,
+  queries: { q: { estimate: "1gb", uses: { peak: "1gb" }, duration: "10ms" } },
+  arrivals: [{ rate: "4/s" }],
+  flags: { default_pool_mem_limit: "2500mb" },
+  limits: { queries: 150 },
+};
+
+describe("admission 7.3, 7.4: exchanges that are left out", () => {
+  test("the exchange at the very start tells what runs since then (7.3): the second one waits for the round at 100 ms", () => {
+    const { outcomes } = told(PAIR, true);
+    expect(outcomes.filter((o) => o.includes("admitted")).map((o) => Number.parseFloat(o))).toEqual([0, 100]);
+  });
+
+  test.each([
+    ["from the start", PAIR],
+    ["long rounds", { ...PAIR, cluster: { ...PAIR.cluster, statestore: { every: "400ms" } } }],
+    [
+      "the statestore is away for a while",
+      {
+        ...spilling,
+        faults: [
+          { at: "2844ms", fault: "statestoreStops" },
+          { at: "3882ms", fault: "statestoreStarts" },
+        ],
+      },
+    ],
+    [
+      "a coordinator is cut off for a while",
+      {
+        ...spilling,
+        faults: [
+          { at: "2844ms", fault: "coordinatorCutOff", host: "coord-1" },
+          { at: "3882ms", fault: "coordinatorRejoins", host: "coord-1" },
+        ],
+      },
+    ],
+    ["updates take time to arrive", { ...brief, cluster: { ...host, statestore: { receiveLag: "250ms" } } }],
+    [
+      "updates take time to arrive at admissiond",
+      {
+        ...brief,
+        cluster: { ...host, admission: "admissiond", statestore: { receiveLag: "250ms", publishLag: "40ms" } },
+      },
+    ],
+    [
+      "a coordinator returns to a queue that waited for it",
+      {
+        cluster: { executors: [{ memory: "12gb" }] },
+        flags: { default_pool_max_requests: "3" },
+        queries: { q0: { uses: { peak: "10mb" }, duration: { exponential: { mean: "400ms" } } } },
+        arrivals: [{ rate: "20/s" }, { clients: 2, think: "70ms" }],
+        limits: { queries: 134 },
+        faults: [
+          { at: "162ms", fault: "coordinatorDies", host: "exec-1" },
+          { at: "2740ms", fault: "coordinatorReturns", host: "exec-1" },
+        ],
+      },
+    ],
+    [
+      "a coordinator returns, and who waited for it waits for a place",
+      {
+        cluster: { executors: [{ memory: "12gb" }] },
+        flags: { default_pool_max_requests: "3" },
+        queries: { q0: { uses: { peak: "10mb" }, duration: "2s" } },
+        arrivals: [{ rate: "20/s" }, { clients: 2, think: "70ms" }],
+        limits: { queries: 134 },
+        faults: [
+          { at: "162ms", fault: "coordinatorDies", host: "exec-1" },
+          { at: "2740ms", fault: "coordinatorReturns", host: "exec-1" },
+        ],
+      },
+    ],
+  ])("%s: same outcomes, same causes", (_, text) => {
+    const all = told(text, false);
+    const few = told(text, true);
+    expect(few.outcomes.length).toBeGreaterThan(3);
+    expect(few.outcomes).toEqual(all.outcomes);
+    expect(few.binding).toEqual(all.binding);
+  });
+});
