@@ -33,7 +33,7 @@ class Group {
   }
 
   figures(): GroupFigures {
-    const p95 = quantileOfBuckets(this.waits, this.submitted, 0.95);
+    const p95 = quantileOfBuckets(this.waits, this.submitted, 0.95, this.longest);
     return {
       submitted: this.submitted,
       admitted: this.admitted,

@@ -163,7 +163,7 @@ export function runPoolModel(run: ModelRun, pool: ModelPool): Outcome {
     spilled: c.spilled,
     meanWait: c.admitted === 0 ? 0 : sumWaits / c.admitted,
     longestWait,
-    p95: quantileOfBuckets(waits, c.submitted, 0.95),
+    p95: quantileOfBuckets(waits, c.submitted, 0.95, longestWait),
     p95ByClass: {},
     peakRunning,
     peakQueued,

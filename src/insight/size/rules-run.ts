@@ -197,7 +197,12 @@ export class OutcomeObserver extends SilentObserver {
   outcome(start: number): Outcome {
     const p95ByClass: Record<string, number> = {};
     this.submittedByClass.forEach((n, c) => {
-      p95ByClass[this.classNames[c] ?? String(c)] = quantileOfBuckets(this.waitsByClass[c] ?? [], n, 0.95);
+      p95ByClass[this.classNames[c] ?? String(c)] = quantileOfBuckets(
+        this.waitsByClass[c] ?? [],
+        n,
+        0.95,
+        this.longestWait,
+      );
     });
     return {
       submitted: this.submittedCount,
@@ -208,7 +213,7 @@ export class OutcomeObserver extends SilentObserver {
       spilled: this.spilledCount,
       meanWait: this.admittedCount === 0 ? 0 : this.sumWaits / this.admittedCount,
       longestWait: this.longestWait,
-      p95: quantileOfBuckets(this.waits, this.submittedCount, 0.95),
+      p95: quantileOfBuckets(this.waits, this.submittedCount, 0.95, this.longestWait),
       p95ByClass,
       peakRunning: this.peakRunning,
       peakQueued: this.peakQueued,

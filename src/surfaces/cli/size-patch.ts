@@ -34,6 +34,10 @@ export function patchOf(opened: Opened, report: SizeReport): Patch {
   if (scenario.pools.kind !== "files")
     return { kind: "byHand", files: [], why: "the pool comes from flags", findings: [] };
   const { fairScheduler, llamaSite } = scenario.pools;
+  const names: FileNames = {
+    fairScheduler: basename(fairScheduler),
+    llamaSite: llamaSite === null ? "llama-site.xml" : basename(llamaSite),
+  };
   const before = {
     fairScheduler: readFileSync(fairScheduler, "utf8"),
     llamaSite: llamaSite === null ? null : readFileSync(llamaSite, "utf8"),
@@ -43,18 +47,14 @@ export function patchOf(opened: Opened, report: SizeReport): Patch {
   const result = patchPool(before, problem.pool, was, wanted, pools.settings);
   if (result.kind === "byHand") return { kind: "byHand", files: [], why: result.why, findings: [] };
   const files = [
-    { name: basename(fairScheduler), was: before.fairScheduler, is: result.files.fairScheduler },
-    {
-      name: llamaSite === null ? "llama-site.xml" : basename(llamaSite),
-      was: before.llamaSite ?? "",
-      is: result.files.llamaSite ?? "",
-    },
+    { name: names.fairScheduler, was: before.fairScheduler, is: result.files.fairScheduler },
+    { name: names.llamaSite, was: before.llamaSite ?? "", is: result.files.llamaSite ?? "" },
   ].filter((f) => f.was !== f.is);
   return {
     kind: files.length === 0 ? "none" : "patch",
     files: files.map((f) => ({ name: f.name, text: f.is, diff: unifiedDiff(f.name, f.was, f.is) })),
     why: files.length === 0 ? "the files stay as they are" : "",
-    findings: newFindings(checkInput(opened, before), checkInput(opened, result.files)),
+    findings: newFindings(checkInput(opened, names, before), checkInput(opened, names, result.files)),
   };
 }
 
@@ -70,14 +70,20 @@ export function patchLines(patch: Patch): string[] {
   ];
 }
 
+interface FileNames {
+  readonly fairScheduler: string;
+  readonly llamaSite: string;
+}
+
 function checkInput(
   { scenario }: Opened,
+  names: FileNames,
   files: { readonly fairScheduler: string; readonly llamaSite: string | null },
 ): CheckInput {
   const bytes = (text: string): Uint8Array => new TextEncoder().encode(text);
   return {
-    allocation: { file: "fair-scheduler.xml", bytes: bytes(files.fairScheduler) },
-    site: files.llamaSite === null ? null : { file: "llama-site.xml", bytes: bytes(files.llamaSite) },
+    allocation: { file: names.fairScheduler, bytes: bytes(files.fairScheduler) },
+    site: files.llamaSite === null ? null : { file: names.llamaSite, bytes: bytes(files.llamaSite) },
     flags: scenario.flags,
     flagsFile: scenario.file,
     groups: null,

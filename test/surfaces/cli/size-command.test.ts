@@ -1,4 +1,4 @@
-import { readFileSync, writeFileSync } from "node:fs";
+import { copyFileSync, readFileSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { describe, expect, test } from "vitest";
 import { parseShard } from "../../../src/surfaces/cli/size-shards.ts";
@@ -178,6 +178,19 @@ describe("waterhole size", () => {
     expect(stdout).toMatch(
       /\nnow rests on what spilling costs: p95 [\d.]+ s if it costs half as much, [\d.]+ s if twice/,
     );
+  });
+
+  test("what check finds in the changed files is told by the names that they have", async () => {
+    copyFileSync(join(EXAMPLES, "fair-scheduler.xml"), join(dir, "pools.xml"));
+    copyFileSync(join(EXAMPLES, "llama-site.xml"), join(dir, "limits.xml"));
+    const head = HEAD.replace(/pools: .*/, "pools: { fairScheduler: pools.xml, llamaSite: limits.xml }");
+    const burst = head.replace("{ exponential: { mean: 4s } }", "4s");
+    const named = file("named.yaml", `${burst}arrivals: [{ at: 0s, query: tile, count: 100 }]\n`);
+    // 13 at once: of 500 places in the queue those beyond 30 s / 4 s x 13 = 97 are hopeless (W01).
+    const asked = ["--memory", "196gb", "--running", "20", "--queued", "500", "--timeout", "30s", "--p95", "30s"];
+    const { stdout } = await waterhole("size", named, ...asked, "--days", "1", "--threads", "1");
+    expect(stdout).toMatch(/\n--- .*pools\.xml/);
+    expect(stdout).toMatch(/\ncheck: W01 hopeless-queue, limits\.xml:\d+ /);
   });
 
   test("statistics dropped on the way: today's setting waits and loses as in simulate", async () => {
