@@ -1,4 +1,4 @@
-/** Seeds of the sweep that found a bug once, each with what it was. */
+/** Seeds of the sweep that found a bug once, in runs that are not widened, each with what it was. */
 export const SEEDS_THAT_FOUND_SOMETHING: readonly { readonly seed: number; readonly what: string }[] = [
   { seed: 1, what: "a finished query went on sharing its hosts' cores" },
   { seed: 77, what: "a host that died and came back within one exchange left its queries hanging" },

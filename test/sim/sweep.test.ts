@@ -5,7 +5,8 @@
 import { describe, expect, test } from "vitest";
 import type { RunEvent } from "../../src/core/events.ts";
 import { IDLE_OBSERVER } from "../../src/core/run-observer.ts";
-import { failureText, runSeed, sweep } from "../../src/sim/sweep/sweep.ts";
+import { randomRun } from "../../src/sim/sweep/random-scenario.ts";
+import { checkedRun, failureText, runSeed, sweep } from "../../src/sim/sweep/sweep.ts";
 import { MUTANTS } from "../mutants/planted.ts";
 import { simulateSeed } from "./random-simulation.ts";
 import { SEEDS_THAT_FOUND_SOMETHING } from "./seeds.ts";
@@ -16,7 +17,7 @@ describe("the sweep", () => {
   });
 
   test.each(SEEDS_THAT_FOUND_SOMETHING)("seed $seed: $what", ({ seed }) => {
-    expect(runSeed(seed).failure).toBeNull();
+    expect(checkedRun(randomRun(seed, false)).failure).toBeNull();
   });
 
   test.each(MUTANTS)("a planted fault is found: $name", ({ seed, seenBy, controller }) => {

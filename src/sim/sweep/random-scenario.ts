@@ -2,8 +2,10 @@
  * A small cluster with traffic and faults, drawn from a seed: what the sweep runs under all checkers.
  *
  * Small on purpose: limits are met, queues are full, ties are common, and a run is over in milliseconds. A
- * scenario is made by hand instead of from text, as ten thousand a minute are.
+ * scenario is made by hand instead of from text, as ten thousand a minute are. Runs with even seeds are widened by what
+ * is rarer (`widened-run.ts`).
  */
+import { DEFAULT_FLAGS, type ImpalaFlags } from "../../config/impala-flags.ts";
 import type {
   Arrival,
   ClusterSpec,
@@ -19,46 +21,28 @@ import type {
 import { backendsOf } from "../../config/scenario-cluster.ts";
 import { DEFAULT_ADMISSION_OPTIONS, type FragmentShape, type RequestShape } from "../../core/admission/request.ts";
 import { DEFAULT_POOL_CONFIG, type PoolConfig, ROOT_POOL } from "../../core/pool-config.ts";
-import { xoshiroFor } from "../../core/random.ts";
 import { type Bytes, GiB, type Instant, type MaxBytes, MiB, type Millis } from "../../core/units.ts";
+import { Draws } from "./draws.ts";
+import { widenedRun } from "./widened-run.ts";
 
 export interface RandomRun {
   readonly scenario: Scenario;
   readonly configs: ReadonlyMap<string, PoolConfig>;
   /** What the fault `configChanges` puts in their place. */
   readonly laterConfigs: ReadonlyMap<string, PoolConfig>;
+  readonly flags: ImpalaFlags;
 }
 
 const USERS = ["ana", "ben", "zoe"];
 const SPAN_MS = 4000;
 
-/** Draws with names; every call takes one uniform. */
-class Draws {
-  readonly #random;
-
-  constructor(seed: number) {
-    this.#random = xoshiroFor(seed, 0, "sweep");
-  }
-
-  below(n: number): number {
-    return Math.floor(this.#random.uniform() * n);
-  }
-
-  between(low: number, high: number): number {
-    return low + this.below(high - low + 1);
-  }
-
-  chance(p: number): boolean {
-    return this.#random.uniform() < p;
-  }
-
-  oneOf<T>(items: readonly T[]): T {
-    return items[this.below(items.length)]!;
-  }
+export function randomRun(seed: number, isWidened = seed % 2 === 0): RandomRun {
+  const run = plainRun(seed);
+  return isWidened ? widenedRun(run) : run;
 }
 
-export function randomRun(seed: number): RandomRun {
-  const d = new Draws(seed);
+function plainRun(seed: number): RandomRun {
+  const d = new Draws(seed, "sweep");
   const cluster = randomCluster(d);
   const pools = ["root.a", "root.a-b", "root.c"].slice(0, d.between(1, 3));
   const queries = Array.from({ length: d.between(1, 4) }, (_, i) => randomClass(d, i, pools, cluster));
@@ -80,7 +64,7 @@ export function randomRun(seed: number): RandomRun {
     thresholds: [],
     limits: { time: Number.POSITIVE_INFINITY as Instant, queries: 150 },
   };
-  return { scenario, configs, laterConfigs: randomConfigs(d, pools, cluster) };
+  return { scenario, configs, laterConfigs: randomConfigs(d, pools, cluster), flags: DEFAULT_FLAGS };
 }
 
 // The cluster

@@ -2,16 +2,15 @@
  * Runs random scenarios under all checkers, one seed after the other, and says how to repeat the one that
  * failed (STYLE 10).
  */
-import { DEFAULT_FLAGS } from "../../config/impala-flags.ts";
 import { DEFAULT_POOL_CONFIG, type PoolConfig } from "../../core/pool-config.ts";
 import { createWorkload } from "../../workload/scenario-workload.ts";
 import type { Resolver } from "../../workload/workload.ts";
 import { toInstant } from "../event-queue.ts";
 import type { NewController } from "../seat.ts";
 import type { PoolConfigs } from "../simulate.ts";
-import { CALM_FAULTS, Simulation } from "../simulation.ts";
+import { CALM_FAULTS, Simulation, type SimulationParts } from "../simulation.ts";
 import { Checks } from "./checkers.ts";
-import { randomRun } from "./random-scenario.ts";
+import { type RandomRun, randomRun } from "./random-scenario.ts";
 
 export interface SeedFailure {
   readonly seed: number;
@@ -44,15 +43,15 @@ export function sweep(first: number, count: number, newController?: NewControlle
 }
 
 export function runSeed(seed: number, newController?: NewController): SweepResult {
-  const { scenario, configs, laterConfigs } = randomRun(seed);
-  const checks = new Checks(scenario.faults.every((f) => CALM_FAULTS.has(f.kind)));
+  return checkedRun(randomRun(seed), newController);
+}
+
+export function checkedRun(run: RandomRun, newController?: NewController): SweepResult {
+  const { seed, faults } = run.scenario;
+  const checks = new Checks(faults.every((f) => CALM_FAULTS.has(f.kind)));
   const sim = new Simulation({
-    scenario,
-    workload: createWorkload(scenario, EVERYBODY_EVERYWHERE),
-    pools: poolsOf(configs),
-    flags: DEFAULT_FLAGS,
+    ...partsOf(run),
     observer: checks.observer,
-    changedPools: () => poolsOf(laterConfigs),
     inspect: (s) => {
       if (s.steps > MOST_STEPS) throw new Error("stuck: the run does not end");
       checks.inspect(s);
@@ -71,13 +70,36 @@ export function runSeed(seed: number, newController?: NewController): SweepResul
   return { seeds: 1, queries: sim.submitted, steps: sim.steps, failure: null };
 }
 
-const EVERYBODY_EVERYWHERE: Resolver = {
-  resolve: (pool, user) => ({ kind: "resolved", pool, user, groups: [], defaultOptions: {}, maxMtDop: -1 }),
-};
+/** What a driver is given of a run. */
+export function partsOf({ scenario, configs, laterConfigs, flags }: RandomRun): SimulationParts {
+  let now = configs;
+  const poolsOf = (of: ReadonlyMap<string, PoolConfig>): PoolConfigs => ({
+    configOf: (pool) => of.get(pool) ?? DEFAULT_POOL_CONFIG,
+  });
+  const resolver: Resolver = {
+    resolve: (pool, user) => ({
+      kind: "resolved",
+      pool,
+      user,
+      groups: GROUPS[user] ?? null,
+      defaultOptions: {},
+      maxMtDop: now.get(pool)?.maxMtDop ?? -1,
+    }),
+  };
+  return {
+    scenario,
+    workload: createWorkload(scenario, resolver),
+    pools: poolsOf(configs),
+    flags,
+    changedPools: () => {
+      now = laterConfigs;
+      return poolsOf(now);
+    },
+  };
+}
 
-const poolsOf = (configs: ReadonlyMap<string, PoolConfig>): PoolConfigs => ({
-  configOf: (pool) => configs.get(pool) ?? DEFAULT_POOL_CONFIG,
-});
+/** Who is in none, and who is not here at all, whose lookup fails (8.2). */
+const GROUPS: Readonly<Record<string, readonly string[]>> = { ana: ["staff", "dev"], ben: [], zoe: ["dev"] };
 
 /** Two lines: what broke, and the command that shows it again. */
 export const failureText = ({ seed, at, event, problem }: SeedFailure): string =>
