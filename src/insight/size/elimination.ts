@@ -4,6 +4,7 @@
  *     screening ---> windows by the pool model ---> walk by the rules ---> days by the rules
  *     arithmetic     1 h, 4 h, the whole day         cheapest first,        finalists and today's setting,
  *                    wide margins                     until one suffices     intervals over days
+ *                                                     on a day and on all
  *
  * Must stay true: today's setting is never dropped, and no change is chosen where it suffices and none is cheaper;
  * a setting is dropped by the model only with margins far wider than the model's error; "feasible" is said only of
@@ -170,6 +171,8 @@ class Run {
   /** Whole first day, by engine. */
   private modelDay = new Map<string, Outcome>();
   private readonly rulesDay = new Map<string, Outcome>();
+  /** Whole further days by the rules. */
+  private readonly laterDays = new Map<string, Outcome>();
   private readonly rulesRun: { readonly setting: Setting; readonly outcome: Outcome }[] = [];
 
   constructor(input: EliminationInput) {
@@ -245,15 +248,19 @@ class Run {
     return inOrder.filter((s) => !falls.has(s));
   }
 
-  /** By the rules, cheapest first, until one meets the goal for the whole first day; today's setting in its turn. */
+  /**
+   * By the rules, cheapest first, until one meets the goal on the first day and then on all: the first of many to
+   * pass a day is one that this day flatters. Today's setting in its turn.
+   */
   async walk(alive: readonly Setting[]): Promise<Setting | null> {
     const { now } = this.input;
     // Whether a query spills follows from its peak and its limit: the model knows it as well as the rules.
     const inOrder = [...alive, now]
       .sort(this.byCost)
       .filter((s) => s === now || spillShareOf(this.modelDay.get(keyOf(s))!) <= this.goal.spill);
-    const { width, walk } = this.input.options;
+    const { width, walk, finalists } = this.input.options;
     let runs = 0;
+    let flattered = 0;
     for (let i = 0; i < inOrder.length; ) {
       const batch: Setting[] = [];
       let end = i;
@@ -265,8 +272,15 @@ class Run {
       for (; i < end; i++) {
         const s = inOrder[i]!;
         if (!this.isKnown(s)) break;
-        if (this.isFeasible(this.rulesDay.get(keyOf(s))!)) return s;
-        if (s !== now) this.drop(s, this.whyNot(this.rulesDay.get(keyOf(s))!), "walk");
+        const firstDay = this.rulesDay.get(keyOf(s))!;
+        if (!meetsGoal([firstDay], this.goal)) {
+          if (s !== now) this.drop(s, whyNot([firstDay], this.goal), "walk");
+          continue;
+        }
+        const days = await this.allDaysOf(s);
+        const goal = goalOn(this.input.aim, await this.allDaysOf(now));
+        if (meetsGoal(days, goal) || ++flattered === finalists) return s;
+        if (s !== now) this.drop(s, whyNot(days, goal), "days");
       }
     }
     return null;
@@ -303,10 +317,10 @@ class Run {
     const outcomes = new Map<string, Outcome[]>([now, ...finalists].map((s) => [keyOf(s), []]));
     let active = [...finalists];
     for (let day = 0; day < days.length; day++) {
-      const jobs = [now, ...active].map((setting): Job => ({ engine: "rules", day, from: 0, to: days[day]!, setting }));
-      const done = day === 0 ? await this.firstDayOf([now, ...active]) : await this.runJobs(jobs);
-      jobs.forEach((j, i) => {
-        outcomes.get(keyOf(j.setting))!.push(done[i]!);
+      const running = [now, ...active];
+      const done = await this.dayOf(running, day);
+      running.forEach((s, i) => {
+        outcomes.get(keyOf(s))!.push(done[i]!);
       });
       if (day + 1 >= options.firstDays) active = active.filter((s) => !this.isBeaten(s, active, outcomes));
     }
@@ -363,6 +377,25 @@ class Run {
     return settings.map((s) => this.rulesDay.get(keyOf(s))!);
   }
 
+  /** Each of the whole day by the rules, once. */
+  private async dayOf(settings: readonly Setting[], day: number): Promise<readonly Outcome[]> {
+    if (day === 0) return this.firstDayOf(settings);
+    const keyOn = (s: Setting): string => `${day} ${keyOf(s)}`;
+    const missing = settings.filter((s) => !this.laterDays.has(keyOn(s)));
+    const to = this.input.days[day]!;
+    const done = await this.runJobs(missing.map((setting) => ({ engine: "rules", day, from: 0, to, setting })));
+    missing.forEach((s, i) => {
+      this.laterDays.set(keyOn(s), done[i]!);
+    });
+    return settings.map((s) => this.laterDays.get(keyOn(s))!);
+  }
+
+  private async allDaysOf(s: Setting): Promise<readonly Outcome[]> {
+    const outcomes: Outcome[] = [];
+    for (let day = 0; day < this.input.days.length; day++) outcomes.push(...(await this.dayOf([s], day)));
+    return outcomes;
+  }
+
   private isKnown(s: Setting): boolean {
     if (this.rulesDay.has(keyOf(s))) return true;
     const rules: SharingRules = { counts: !this.input.manyControllers };
@@ -393,17 +426,8 @@ class Run {
     return goalOn(aim, [this.rulesDay.get(keyOf(now))!]);
   }
 
-  private isFeasible(o: Outcome): boolean {
-    return meetsGoal([o], this.goal);
-  }
-
   private isNearlyFeasible(o: Outcome): boolean {
     return lossOf(o) <= this.goal.loss * DAY_LOSS && o.p95 <= Math.max(LEAST_P95, this.goal.p95) * DAY_P95;
-  }
-
-  private whyNot(o: Outcome): DropReason {
-    const { goal } = this;
-    return lossOf(o) > goal.loss ? "loses too much" : o.p95 > goal.p95 ? "waits too long" : "spills too much";
   }
 
   private drop(setting: Setting, why: DropReason, where: string): void {
@@ -414,6 +438,13 @@ class Run {
     this.left.push({ step, candidates: settings.length });
   }
 }
+
+const whyNot = (days: readonly Outcome[], goal: Goal): DropReason =>
+  meanOf(days, lossOf) > goal.loss
+    ? "loses too much"
+    : meanOf(days, p95Of) > goal.p95
+      ? "waits too long"
+      : "spills too much";
 
 const isDominatedBy = (a: Outcome, b: Outcome): boolean =>
   b.p95 <= a.p95 &&

@@ -109,6 +109,32 @@ describe("insight 3.6: one setting is chosen", () => {
     expect(relieved.map((x) => x.p95Before)).toEqual(relieved.map(() => 1000));
   });
 
+  test("the cheapest that is enough on average, not the next that is much better", async () => {
+    const barely: Setting = { ...NOW, maxMem: NOW.maxMem + 20 * GiB };
+    const r = await reportOf(
+      [
+        { setting: NOW, p95: 9000, lost: 50 },
+        { setting: MORE, p95: [5000, 8000] },
+        { setting: barely, p95: [4800, 7000] },
+        { setting: MOST, p95: [1000, 2000] },
+      ],
+      { p95: 6000 },
+    );
+    expect(chosenOf(r)).toEqual(barely);
+    expect(r.rows.map((row) => row.setting)).toEqual([NOW, barely, MOST]);
+    expect(r.dropped["waits too long"]).toBe(1);
+  });
+
+  test("a setting is run once for each day", async () => {
+    const made: Made[] = [
+      { setting: NOW, p95: 9000, lost: 50 },
+      { setting: MORE, p95: [5000, 8000] },
+      { setting: MOST, p95: [1000, 2000] },
+    ];
+    const { effort } = await reportOf(made, { p95: 6000 });
+    expect(effort.rulesRuns).toBe(made.length * PROBLEM.days.length);
+  });
+
   test("nothing meets the goal on average: nothing is advised, and nothing relieved", async () => {
     const r = await reportOf(
       [
