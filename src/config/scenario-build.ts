@@ -27,7 +27,12 @@ export function buildScenario(input: ScenarioInput, context: BuildContext): Scen
   const cluster = buildCluster(input, source);
   const names = new Names(cluster, Object.keys(input.queries), source);
   const queries = Object.entries(input.queries).map(([name, q], index) => buildClass(name, index, q, names, source));
-  if (queries.length === 0) source.fail(["queries"], "queries names no query class. Expected at least one", "Add one.");
+  if (queries.length === 0 && input.arrivals.some((a) => a.trace === undefined))
+    source.fail(
+      ["queries"],
+      "queries names no query class, and not all arrivals are traces. Expected at least one",
+      "Write for instance  queries: { tile: { estimate: 1gb, duration: 4s } }",
+    );
   const retry = buildRetry(input.retries);
   const limits = {
     time: instant(input.limits.time ?? Number.POSITIVE_INFINITY),

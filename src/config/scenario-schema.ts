@@ -477,7 +477,10 @@ export const SCENARIO_SCHEMA = z
       .record(z.string(), z.union([z.array(z.string()), z.null()]))
       .describe("Groups of each user, in the order they are consulted; null: the lookup fails.")
       .prefault({}),
-    queries: z.record(z.string(), queryClass).describe("Query classes by name."),
+    queries: z
+      .record(z.string(), queryClass)
+      .describe("Query classes by name. Needed by all arrivals but trace, which brings its own.")
+      .prefault({}),
     arrivals: z.array(arrival).min(1).describe("Who asks, when."),
     retries: retries.prefault("none"),
     faults: z.array(fault).describe("What goes wrong, when.").prefault([]),

@@ -238,12 +238,28 @@ describe("what a scenario becomes", () => {
   });
 });
 
+describe("insight 4.6 traces bring their own classes", () => {
+  test.each(["queries: {}\n", ""])("with %j in the file", (queries) => {
+    const s = parseScenario(
+      `cluster: { executors: [{ count: 2, memory: 10gb }] }\n${queries}arrivals: [{ trace: log.csv }]`,
+      "/dir/test.yaml",
+    );
+    expect(s.queries).toEqual([]);
+    expect(s.arrivals).toMatchObject([{ kind: "trace", file: "/dir/log.csv" }]);
+  });
+});
+
 describe("what is wrong is told with file, line, found, expected, remedy", () => {
   const cases: readonly (readonly [what: string, over: Readonly<Record<string, string>>, message: string])[] = [
     [
       "no unit",
       { queries: "\n  q:\n    estimate: 1.5" },
       "test.yaml:4: estimate 1.5 has no unit. Expected a size such as 1.5gb or 200000mb. Write  estimate: 1.5gb",
+    ],
+    [
+      "no class for arrivals that name none",
+      { queries: "{}", arrivals: "[{ trace: log.csv }, { at: 0s }]" },
+      "test.yaml:2: queries names no query class, and not all arrivals are traces. Expected at least one. Write for instance  queries:",
     ],
     [
       "a negative size",

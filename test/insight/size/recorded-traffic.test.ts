@@ -36,7 +36,6 @@ cluster:
   executors: [{ count: 10, memory: 100gb }]
   coordinators: [{ count: 1, on: dedicated }]
 pools: flags
-queries: { unused: { estimate: 1gb, duration: 1s } }
 arrivals: [{ trace: ${log} }]
 `,
       "/recorded.yaml",
