@@ -213,8 +213,9 @@ export class Faults {
     }
     // It may have come back, and died again since.
     const silentFor = now - this.#silentSince[host]!;
-    if (this.#sim.cluster.isUp(host)) return;
-    if (by === BY_EXECUTORS && silentFor >= REPORTS_GIVEN_UP) this.#endQueriesOf(host, now);
+    const isBack = this.#sim.cluster.isUp(host);
+    if (by === BY_EXECUTORS && !isBack && silentFor >= REPORTS_GIVEN_UP) this.#endQueriesOf(host, now);
+    // A new process there does not report for what the old one ran.
     if (by === BY_COORDINATORS && silentFor >= REPORTS_MISSED) this.#failUnreported(host, now);
   }
 

@@ -8,6 +8,7 @@ import { partsOf } from "../../src/sim/sweep/sweep.ts";
 export interface Listener {
   readonly emit?: (event: RunEvent) => void;
   readonly observer?: RunObserver;
+  readonly looksAtHosts?: boolean;
 }
 
 export function simulateSeed(seed: number, listener: Listener): void {

@@ -162,6 +162,12 @@ describe("a statestore that stays away (nobody is declared failed)", () => {
     });
   });
 
+  test("so does it when a new process is there by then: that one does not report for the old one", () => {
+    const host = "exec-1";
+    const faults = [stops, { at: "1s", fault: "hostDies", host }, { at: "5s", fault: "hostReturns", host }];
+    expect(released(faults)).toMatchObject({ at: 721_000, state: "failed" });
+  });
+
   test("executors end the queries of a dead coordinator after 600 s", () => {
     expect(released([stops, { at: "1s", fault: "coordinatorDies", host: "coord-1" }])).toMatchObject({
       at: 601_000,

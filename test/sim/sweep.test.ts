@@ -5,8 +5,10 @@
 import { describe, expect, test } from "vitest";
 import type { RunEvent } from "../../src/core/events.ts";
 import { IDLE_OBSERVER } from "../../src/core/run-observer.ts";
+import { SummaryFold } from "../../src/insight/summary-fold.ts";
 import { randomRun } from "../../src/sim/sweep/random-scenario.ts";
 import { checkedRun, failureText, runSeed, sweep } from "../../src/sim/sweep/sweep.ts";
+import { ToldOutcomes } from "../../src/sim/sweep/told-outcomes.ts";
 import { MUTANTS } from "../mutants/planted.ts";
 import { simulateSeed } from "./random-simulation.ts";
 import { SEEDS_THAT_FOUND_SOMETHING } from "./seeds.ts";
@@ -62,6 +64,17 @@ function asTold(line: string): string {
   return "";
 }
 
+/** What is summed up of a seed's run, with everything told or without. */
+function summaryOf(seed: number, tellsAll: boolean): unknown {
+  const { configs, scenario } = randomRun(seed);
+  const fold = new SummaryFold({
+    configOf: (pool) => configs.get(pool) ?? null,
+    admission: scenario.cluster.admission,
+  });
+  simulateSeed(seed, { observer: fold, looksAtHosts: true, ...(tellsAll ? { emit: () => undefined } : {}) });
+  return fold.finish();
+}
+
 describe("two runs of one seed", () => {
   test.each([2, 7, 17, 119])("seed %i: the same events, byte for byte", (seed) => {
     const { all } = traceOf(seed);
@@ -75,4 +88,18 @@ describe("two runs of one seed", () => {
       expect(quietTraceOf(seed)).toEqual(traceOf(seed).endings.map(asTold));
     },
   );
+
+  test.each(Array.from({ length: 40 }, (_, i) => 300 + i))("seed %i: the same summary, whatever is told", (seed) => {
+    expect(summaryOf(seed, true)).toEqual(summaryOf(seed, false));
+  });
+
+  test("the sweep sees where outcomes differ", () => {
+    const [one, other] = [300, 301].map((seed) => {
+      const told = new ToldOutcomes();
+      simulateSeed(seed, { observer: told.over(IDLE_OBSERVER) });
+      return told;
+    });
+    expect(() => one!.mustEqual(other!)).toThrow(/^told: /);
+    expect(() => one!.mustEqual(one!)).not.toThrow();
+  });
 });

@@ -8,7 +8,8 @@
  *   patience     who timed out waited his timeout, and not more than a poll longer
  *   ends         every attempt ends once, and the books are empty when all have
  *
- * and `own view`, `limits`, `overshoot`, `clamp` of admission-checks.ts, `view` of view-checks.ts.
+ * and `own view`, `limits`, `overshoot`, `clamp` of admission-checks.ts, `view` of view-checks.ts, `told`
+ * of told-outcomes.ts.
  *
  * Not checked, because it is not so in the product: that loads of users come back (T-28), that aggregates are
  * right while something moves (7.5) or after the statestore was away (T-37).
@@ -179,14 +180,13 @@ class EndsCheck {
   }
 
   finish(sim: Simulation): void {
-    // Queued for a coordinator that died, they wait in `admissiond` without a time-out (T-59).
-    for (const q of sim.queries) if (q.state === "waiting" && q.isOrphan) this.#open.delete(q.queryId);
+    const [waiting, held] = leftForEver(sim);
+    for (const q of [...waiting, ...held]) this.#open.delete(q.queryId);
     const [left] = this.#open;
     if (left !== undefined) fail(`ends: ${left} never ended`);
-    if (sim.live !== 0) fail(`ends: ${sim.live} queries are left`);
+    if (sim.live !== held.length) fail(`ends: ${sim.live} queries are left`);
     if (this.counts.submitted !== sim.submitted) fail("ends: a submission was not told");
-    const abandoned = sim.queries.filter((q) => q.state === "waiting").length;
-    for (const seat of sim.seats) if (seat.isAlive) checkIdle(seat, abandoned);
+    for (const seat of sim.seats) if (seat.isAlive) checkIdle(seat, waiting.length, held.length);
     sim.backends.forEach((b, host) => {
       if (sim.executors.buffersOn(host) !== 0) fail(`ends: buffers are still reserved on ${b.address}`);
       if (sim.executors.scratchOn(host) !== 0) fail(`ends: scratch is still in use on ${b.address}`);
@@ -199,10 +199,21 @@ class EndsCheck {
   }
 }
 
-/** `abandoned`: queries that nobody waits for any more. */
-function checkIdle({ controller, address, queued }: Seat, abandoned: number): void {
-  if (queued !== abandoned || controller.numKnown !== abandoned)
+/**
+ * Queries of coordinators that died under `admissiond`: those that wait have no time-out (T-59), and those that run
+ * are released when the membership changes (9.5), which it does not where the statestore stays away.
+ */
+function leftForEver({ queries, exchanges }: Simulation): readonly [waiting: SimQuery[], held: SimQuery[]] {
+  const orphans = queries.filter((q) => q.state !== "free" && q.isOrphan);
+  const running = exchanges.isStatestoreUp ? [] : orphans.filter((q) => q.state === "running");
+  return [orphans.filter((q) => q.state === "waiting"), running];
+}
+
+function checkIdle({ controller, address, queued }: Seat, waiting: number, held: number): void {
+  if (queued !== waiting || controller.numKnown !== waiting + held)
     fail(`ends: ${address} still knows ${controller.numKnown} queries, ${queued} of them queued`);
+  // That it holds for these what it should is what `books` says.
+  if (held > 0) return;
   for (const { name, stats } of controller.pools)
     if (stats.localRunning !== 0 || stats.localMemAdmitted !== 0)
       fail(`ends: ${address} still has queries running or memory admitted in ${name}`);

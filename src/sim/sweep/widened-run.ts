@@ -9,6 +9,7 @@ import { DEFAULT_FLAGS, type ImpalaFlags } from "../../config/impala-flags.ts";
 import type {
   Arrival,
   ClusterSpec,
+  Fault,
   QueryClass,
   RetryPolicy,
   Route,
@@ -37,6 +38,7 @@ export function widenedRun(run: RandomRun): RandomRun {
     cluster,
     queries,
     arrivals: traffic,
+    faults: lastsAnHour ? [] : widenedFaults(d, run.scenario.faults),
     limits: lastsAnHour ? run.scenario.limits : { ...run.scenario.limits, time: PATIENCE_MS as Instant },
   };
   return {
@@ -197,6 +199,15 @@ function randomTrace(
     };
   });
   return { mix: [], from, to, route, retry, kind: "trace", file: "sweep", scale: 1, hold: "lastRow", rows };
+}
+
+// Faults
+
+/** A statestore that stops, mostly for good. */
+function widenedFaults(d: Draws, faults: readonly Fault[]): readonly Fault[] {
+  if (d.chance(0.85)) return faults;
+  const stops: Fault = { kind: "statestoreStops", at: d.between(0, 4000) as Instant };
+  return [...faults, stops].sort((a, b) => a.at - b.at);
 }
 
 // Flags
