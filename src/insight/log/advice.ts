@@ -25,6 +25,8 @@ export type Advice =
       readonly queryClass: string;
       readonly pool: string;
       readonly memLimit: number;
+      /** Not null: peaks end at this limit, so what it needs beyond is not in the log. */
+      readonly cutAt: number | null;
       readonly asPoolMinimum: boolean;
     }
   | { readonly id: "K6"; readonly pool: string; readonly clientShare: number }
@@ -97,7 +99,8 @@ function suspectedStatistics(classes: readonly ClassRow[]): Advice[] {
 function maxMemAdvice(pool: PoolRow, classes: readonly ClassRow[]): Advice[] {
   const own = classes.filter((c) => c.pool === pool.pool && c.peak.p99 !== null);
   if (own.length === 0) return [];
-  const peak = Math.max(...own.map((c) => (c.peak.p99 ?? 0) * 1.25));
+  // Who runs into a limit needs more than his peaks say, and MEM_LIMIT goes no further than this one.
+  const peak = Math.max(...own.map((c) => Math.max((c.peak.p99 ?? 0) * 1.25, limitAdvised(c)?.memLimit ?? 0)));
   const reservation = Math.max(...own.map((c) => limitNeededFor(c.largestReservation ?? 0)));
   const step = 64 * MiB;
   const maxMem = Math.ceil(Math.max(peak, reservation) / step) * step;
@@ -105,15 +108,29 @@ function maxMemAdvice(pool: PoolRow, classes: readonly ClassRow[]): Advice[] {
   return profits.length === 0 ? [] : [{ id: "K4", pool: pool.pool, maxMem, profits: profits.map((c) => c.queryClass) }];
 }
 
-function minMemAdvice(c: ClassRow, classes: readonly ClassRow[]): Advice[] {
+/**
+ * Above the limit that bit: peaks end there, or at what it lets reservations have (R8), so that they times 1.25 may be
+ * just what was given already.
+ */
+function limitAdvised(c: ClassRow): { readonly memLimit: number; readonly cutAt: number | null } | null {
   const bites = (c.tightShare ?? 0) > 0.2 || c.failedForMemory > 0;
-  if (!bites || c.peak.p95 === null) return [];
-  const memLimit = Math.round(c.peak.p95 * 1.25);
+  if (!bites || c.peak.p95 === null) return null;
+  const byPeak = Math.round(c.peak.p95 * 1.25);
+  const { limitThatBit } = c;
+  return limitThatBit === null || byPeak > limitThatBit
+    ? { memLimit: byPeak, cutAt: null }
+    : { memLimit: Math.round(limitThatBit * 1.25), cutAt: limitThatBit };
+}
+
+function minMemAdvice(c: ClassRow, classes: readonly ClassRow[]): Advice[] {
+  const advised = limitAdvised(c);
+  if (advised === null) return [];
+  const { memLimit } = advised;
   const own = classes.filter((o) => o.pool === c.pool);
   const all = own.reduce((n, o) => n + o.n, 0);
   const covered = own.filter((o) => (o.peak.p95 ?? 0) <= memLimit && (o.peak.p95 ?? 0) * 1.25 >= memLimit / 2);
   const asPoolMinimum = covered.reduce((n, o) => n + o.n, 0) >= 0.8 * all;
-  return [{ id: "K5", queryClass: c.queryClass, pool: c.pool, memLimit, asPoolMinimum }];
+  return [{ id: "K5", queryClass: c.queryClass, pool: c.pool, ...advised, asPoolMinimum }];
 }
 
 const slowClients = (p: PoolRow): Advice[] =>
@@ -173,10 +190,12 @@ export function adviceText(a: Advice): string {
       return `COMPUTE STATS ${a.table}, suspected: ${a.classes.length} classes estimated at 8 times their peaks or more share this one table (${a.classes.slice(0, 5).join(", ")}).`;
     case "K4":
       return `Set max-query-mem-limit of ${a.pool} to ${a.maxMem} (${gib(a.maxMem)}): no peak in the log needs more, and ${a.profits.length} ${a.profits.length === 1 ? "class is" : "classes are"} estimated above it (${a.profits.slice(0, 5).join(", ")}).`;
-    case "K5":
+    case "K5": {
+      const beyond = a.cutAt === null ? "" : ` What it needs above ${gib(a.cutAt)} is not in the log.`;
       return a.asPoolMinimum
-        ? `Set min-query-mem-limit of ${a.pool} to ${a.memLimit} (${gib(a.memLimit)}): ${a.queryClass} and most of the pool run into their limits.`
-        : `Give ${a.queryClass} (pool ${a.pool}) MEM_LIMIT=${a.memLimit} (${gib(a.memLimit)}): it runs into its limits.`;
+        ? `Set min-query-mem-limit of ${a.pool} to ${a.memLimit} (${gib(a.memLimit)}): ${a.queryClass} and most of the pool run into their limits.${beyond}`
+        : `Give ${a.queryClass} (pool ${a.pool}) MEM_LIMIT=${a.memLimit} (${gib(a.memLimit)}): it runs into its limits.${beyond}`;
+    }
     case "K6":
       return `Clients of ${a.pool} keep finished queries open: ${percent(a.clientShare)} of the time in which places are held is fetching. Fetch faster, keep result spooling on, set idle timeouts.`;
     case "K8":

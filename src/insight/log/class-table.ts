@@ -5,7 +5,7 @@
  * runs once a day costs nothing, a double one of a dashboard's tile fills the pool.
  */
 import { GiB } from "../../core/units.ts";
-import type { Demand } from "../../workload/query-log/demand.ts";
+import { type Demand, executorAmountOf } from "../../workload/query-log/demand.ts";
 import { type HoldRule, holdOf, waitOf } from "../../workload/query-log/holds.ts";
 import { isAdmitted, type LoggedQuery } from "../../workload/query-log/logged-query.ts";
 import { quantileOrNull } from "../quantile.ts";
@@ -33,6 +33,8 @@ export interface ClassRow {
   readonly failedForMemory: number;
   /** Peak within 5 % of what it was given, neither spilled nor failed / finished (2.6 tightness). */
   readonly tightShare: number | null;
+  /** Largest limit per host that one ran into, tight or failed: what it needs is more. */
+  readonly limitThatBit: number | null;
   readonly neverUsedGiBHours: number;
   /** Of the pool's memory-time. */
   readonly memoryTimeShare: number;
@@ -104,6 +106,13 @@ function rowOf(queryClass: string, rows: readonly LoggedQuery[], rule: HoldRule,
     spilledShare: spilled.length === 0 ? null : spilled.filter((s) => s > 0).length / spilled.length,
     failedForMemory: rows.filter((q) => q.failedForMemory).length,
     tightShare: tightShareOf(finished),
+    limitThatBit: quantileOrNull(
+      known(
+        served.filter((q) => q.failedForMemory || isTight(q)),
+        (q) => executorAmountOf(q),
+      ),
+      1,
+    ),
     neverUsedGiBHours: served.reduce((sum, q) => sum + neverUsed(q, rule), 0) / GiB / 3600e6,
     memoryTimeShare: poolTime === 0 ? 0 : memoryTime / poolTime,
     largestReservation: reservations.length === 0 ? null : Math.max(...reservations),
@@ -126,10 +135,13 @@ function neverUsed(q: LoggedQuery, rule: HoldRule): number {
 }
 
 function tightShareOf(finished: readonly LoggedQuery[]): number | null {
-  const known = finished.filter((q) => q.peakMax !== null && admittedPerHost(q) !== null);
-  if (known.length === 0) return null;
-  const tight = known.filter((q) => (q.spilled ?? 0) === 0 && q.peakMax! >= 0.95 * admittedPerHost(q)!);
-  return tight.length / known.length;
+  const known = finished.filter((q) => q.peakMax !== null && executorAmountOf(q) !== null);
+  return known.length === 0 ? null : known.filter(isTight).length / known.length;
+}
+
+function isTight(q: LoggedQuery): boolean {
+  const given = executorAmountOf(q);
+  return (q.spilled ?? 0) === 0 && q.peakMax !== null && given !== null && q.peakMax >= 0.95 * given;
 }
 
 /** Each class's never-used memory shared equally by the tables it reads. */

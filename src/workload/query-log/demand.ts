@@ -251,7 +251,7 @@ function settle(
   const coordinatorEstimate =
     q.coordinatorEstimate ?? source.coordinatorEstimate ?? Math.min(estimate, DEFAULT_COORDINATOR);
   if (q.coordinatorEstimate === null) guessed.push("coordinatorEstimate");
-  const admitted = admittedPerHost(source, coordinatorEstimate);
+  const admitted = executorAmountOf(source, coordinatorEstimate);
   const peak = source.peakMax ?? Math.min(estimate, admitted ?? Number.POSITIVE_INFINITY);
   if (source.peakMax === null) guessed.push("peak");
   if (source.executorSlots === null) guessed.push("slots");
@@ -303,11 +303,18 @@ function reservedOf(
   return admitted === null ? all : Math.min(all, reservationLimitFor(admitted, -1, 0));
 }
 
-/** E of what was admitted; null: the log does not say. MEM_LIMIT is the coordinator's too. */
-function admittedPerHost(q: LoggedQuery, coordinator: number): number | null {
+/**
+ * E, what an executor was charged and limited to; null: the log does not say. MEM_LIMIT is the coordinator's too, and
+ * where everybody has the estimate the coordinator is an executor.
+ */
+export function executorAmountOf(
+  q: LoggedQuery,
+  coordinator = q.coordinatorEstimate ?? DEFAULT_COORDINATOR,
+): number | null {
   if (q.options.memLimitExecutors > 0) return q.options.memLimitExecutors;
   if (q.clusterAdmitted === null || q.backends === null) return null;
-  if (q.options.memLimit > 0) return Math.floor(q.clusterAdmitted / q.backends);
+  const average = Math.floor(q.clusterAdmitted / q.backends);
+  if (q.options.memLimit > 0 || average === q.estimate) return average;
   return recordedAmounts(q.clusterAdmitted, q.backends, coordinator).executors;
 }
 

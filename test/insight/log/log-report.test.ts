@@ -172,6 +172,31 @@ describe("insight 4.5 advice", () => {
     expect(advice(report([...loose(10), at(200, { failedForMemory: true, end: "failed" })]), "K5")).toHaveLength(1);
   });
 
+  test.each([
+    // Four hosts with 7 GiB and a coordinator with 100 MiB; reservations end at 0.8 of a limit (R8).
+    { peak: 5.6 * GiB, memLimit: 8.75 * GiB, cutAt: 7 * GiB },
+    { peak: 5.5 * GiB, memLimit: 8.75 * GiB, cutAt: 7 * GiB },
+    { peak: 6 * GiB, memLimit: 7.5 * GiB, cutAt: null },
+  ])("K5: who failed with $peak of 7 GiB is not told to take 7 GiB, nor capped there by K4", (expected) => {
+    const failed = {
+      estimate: 7 * GiB,
+      peakMax: Math.floor(expected.peak),
+      clusterAdmitted: 28 * GiB + 100 * MiB,
+      backends: 5,
+      failedForMemory: true,
+      end: "failed",
+    } as const;
+    const other = { fingerprint: "f2", tables: ["a.b"], estimate: 40 * GiB, clusterAdmitted: null };
+    const r = report([...many(10, failed), ...many(10, other, 100)]);
+    const [k5] = advice(r, "K5");
+    expect(k5).toMatchObject({ queryClass: "orders", cutAt: expected.cutAt });
+    expect(k5?.id === "K5" && Math.abs(k5.memLimit - expected.memLimit)).toBeLessThanOrEqual(1);
+    const [k4] = advice(r, "K4");
+    expect(k4?.id === "K4" && k4.maxMem).toBeGreaterThanOrEqual(expected.memLimit);
+    expect(adviceText(k5!)).toContain("it runs into its limits.");
+    expect(adviceText(k5!).includes("above 7.00 GiB is not in the log")).toBe(expected.cutAt !== null);
+  });
+
   test("K6: clients that keep finished queries open for over a fifth of the hold", () => {
     const fetching = (ms: number): LogReport => report(many(5, { clientWait: ms * 1000 }));
     expect(advice(fetching(800), "K6")).toEqual([]);
