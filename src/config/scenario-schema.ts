@@ -437,7 +437,9 @@ const fault = z.discriminatedUnion("fault", [
     query: words("Only this class.").optional(),
   }),
   z.strictObject({
-    ...at,
+    at: time(
+      "When the files are written. Daemons look every 10 seconds: the site file counts at the next look, the allocation file once it is older than 5 seconds.",
+    ),
     fault: z.literal("configChanges"),
     fairScheduler: words("The file that takes the place of the allocation file.").optional(),
     llamaSite: words("The file that takes the place of the site file.").optional(),

@@ -38,7 +38,7 @@ export class LiveFaults {
   }
 
   happen(fault: Fault, now: Instant): void {
-    this.#run.emit({ kind: "fault", at: now, what: faultText(fault) });
+    this.#run.emit({ kind: "fault", at: now, what: faultText(fault, this.#run.scenario.queries) });
     switch (fault.kind) {
       case "hostDies":
         this.#down.add(fault.host);

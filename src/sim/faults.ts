@@ -57,7 +57,7 @@ export class Faults {
 
   apply(fault: Fault, now: Micros): void {
     const sim = this.#sim;
-    sim.teller.event({ kind: "fault", at: toInstant(now), what: faultText(fault) });
+    sim.teller.event({ kind: "fault", at: toInstant(now), what: faultText(fault, this.#input.scenario.queries) });
     switch (fault.kind) {
       case "hostDies":
       case "coordinatorDies":

@@ -17,6 +17,7 @@ import type { SummaryFold } from "../../insight/summary-fold.ts";
 import { type LiveReport, type LiveRun, runLive } from "../../runtime/live-run.ts";
 import { newRunBus } from "../../runtime/run-bus.ts";
 import { plural } from "./figures.ts";
+import { lateFaults } from "./late-faults.ts";
 import { memoryWarning } from "./memory-warning.ts";
 import { seedOption } from "./options.ts";
 import { ProgressBlock, progressOf, renderProgress, WaitingHistory } from "./progress.ts";
@@ -136,13 +137,15 @@ class LiveSession {
     const until = Math.max(live.took.emulated, this.#fold.until);
     this.#observer.end(until);
     this.#records?.close(until);
+    const late = lateFaults(this.#opened.scenario, until);
+    if (!this.#options.json) writeLines(this.#surroundings.stderr, late);
     return this.#opened.report(this.#fold.finish(), {
       mode: "live",
       overAdmittedHosts: this.#hostFold?.finish(until) ?? null,
       records: this.#records?.path ?? null,
       fleet: fleetReport(live),
       poolFiles: this.#poolFiles,
-      warnings: this.#warnings,
+      warnings: [...this.#warnings, ...late],
       interrupted: live.ended !== "complete",
     });
   }

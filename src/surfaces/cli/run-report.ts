@@ -22,7 +22,7 @@ export interface RunReport {
   readonly fleet: FleetReport | null;
   /** What the daemons log about pool files that changed while it ran. */
   readonly poolFiles: readonly EventOf<"poolFiles">[];
-  /** What the machine may not be able to give. */
+  /** What the machine may not be able to give, and faults that the run ended before. */
   readonly warnings: readonly string[];
   /** Stopped by a person before it was over. */
   readonly interrupted: boolean;

@@ -14,6 +14,7 @@ import type { HostOverAdmissionFold } from "../../insight/host-over-admission.ts
 import type { RunSummary } from "../../insight/summary.ts";
 import { type PoolConfigs, type SimulationInput, simulate } from "../../sim/simulate.ts";
 import { inlineMore } from "./engine-flags.ts";
+import { lateFaults } from "./late-faults.ts";
 import { seedOption } from "./options.ts";
 import { QueryLogFile } from "./query-log-file.ts";
 import { RecordsWriter } from "./records-file.ts";
@@ -63,7 +64,10 @@ export async function simulateCommand(
     return new SimulateProgress(surroundings, scenario, look.unicode);
   });
   if (options.json) writeJson(surroundings.stdout, reportJson(report));
-  else writeLines(surroundings.stdout, renderReport(report, look));
+  else {
+    writeLines(surroundings.stdout, renderReport(report, look));
+    writeLines(surroundings.stderr, report.warnings);
+  }
   return exitCodeOf(report);
 }
 
@@ -90,7 +94,7 @@ async function simulateScenario(
     records: file,
     fleet: null,
     poolFiles: [],
-    warnings: [],
+    warnings: lateFaults(run.scenario, endedAt),
     interrupted: false,
   });
 }
