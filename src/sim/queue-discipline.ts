@@ -4,9 +4,13 @@
  * The rules themselves stay the core's and stay untouched: a discipline only decides whom a controller's own
  * pass finds at the head. It asks the core which waiting queries would fit now, puts one of them in front, and
  * lets the pass admit it; charges, limits, reasons and rejections are those of every pass.
+ *
+ * Must keep: a query passes a head only where the head itself could not go, and no pool is let take more in one go
+ * than its share (5.5). A controller that is not due for a pass gets none, or the order would be credited with
+ * wake-ups that Impala does not have (5.4).
  */
 import type { AdmissionController } from "../core/admission/controller.ts";
-import type { DequeueSink } from "../core/admission/dequeue-pass.ts";
+import { type DequeueSink, maxToDequeue } from "../core/admission/dequeue-pass.ts";
 import type { Fifo } from "../core/admission/fifo.ts";
 import type { Pool } from "../core/admission/pool.ts";
 import type { AdmissionQuery } from "../core/admission/query.ts";
@@ -35,46 +39,82 @@ export class BackfillWithAging implements QueueDiscipline {
   }
 
   pass(controller: AdmissionController, now: Instant, sink: DequeueSink): void {
-    controller.dequeuePass(now, sink);
-    for (const pool of controller.pools) while (this.#passOne(controller, pool, now, sink));
+    const shares = controller.pools.map(shareOf);
+    const before = controller.pools.map((pool) => pool.queue.length);
+    if (controller.isPassDue && !wholePass(controller, now, sink)) return;
+    controller.pools.forEach((pool, i) => {
+      let left = shares[i]! - (before[i]! - pool.queue.length);
+      while (left > 0 && this.#passOne(controller, pool, now, sink)) left--;
+    });
   }
 
   /** True: somebody went, so there may be more. */
   #passOne(controller: AdmissionController, pool: Pool, now: Instant, sink: DequeueSink): boolean {
     const { head, length } = pool.queue;
     if (head === null || now - head.queuedAt >= this.#patience) return false;
-    const fitting = firstThatFits(controller, pool.queue, now);
+    const fitting = firstBehindHead(controller, pool.queue, now);
     if (fitting === null) return false;
-    const order = [...pool.queue];
-    putFirst(pool.queue, fitting);
-    controller.dequeuePass(now, sink);
-    if (pool.queue.length < length) {
-      this.overtakings++;
-      return true;
-    }
-    // Its checks said yes and the pass said no (its budget was used up): the order is as it was.
-    restore(pool.queue, order);
-    return false;
+    offerOnly(fitting, controller, () => controller.dequeuePass(now, sink));
+    if (pool.queue.length === length) return false;
+    this.overtakings++;
+    return true;
   }
 }
 
-function firstThatFits(controller: AdmissionController, queue: Fifo, now: Instant): AdmissionQuery | null {
+/** How many of the pool's queue one pass may take. */
+function shareOf({ config, stats }: Pool): number {
+  if (config === null) return 0;
+  return maxToDequeue(config.maxRequests, stats.aggRunning, stats.localQueued, stats.aggQueued);
+}
+
+/** Impala's own; false: it was cut short, and with it ends what could be done now (T-9). */
+function wholePass(controller: AdmissionController, now: Instant, sink: DequeueSink): boolean {
+  let isWhole = true;
+  controller.dequeuePass(now, {
+    admitted: (q) => sink.admitted(q),
+    rejected: (q) => {
+      isWhole = false;
+      sink.rejected(q);
+    },
+    cancelled: (q) => {
+      isWhole = false;
+      sink.cancelled(q);
+    },
+    stillQueued: (q) => sink.stillQueued(q),
+  });
+  return isWhole;
+}
+
+/** The first that fits behind a head that does not; null: none, or nobody has to be passed. */
+function firstBehindHead(controller: AdmissionController, queue: Fifo, now: Instant): AdmissionQuery | null {
   let seen = 0;
   for (const q of queue) {
     if (seen++ > DEPTH) return null;
-    // The head was tried by the pass itself.
-    if (seen === 1 || q.isCancelMarked) continue;
-    const checks = controller.checksFor(q, now);
-    if (checks.kind === "groups" && checks.groups.some((g) => g.rejection === null && g.failing.length === 0)) return q;
+    if (q.isCancelMarked) {
+      // The next pass cleans it up, and ends with that.
+      if (seen === 1) return null;
+      continue;
+    }
+    if (fits(controller, q, now)) return seen === 1 ? null : q;
   }
   return null;
 }
 
-function putFirst(queue: Fifo, first: AdmissionQuery): void {
-  restore(queue, [first, ...[...queue].filter((q) => q !== first)]);
+function fits(controller: AdmissionController, q: AdmissionQuery, now: Instant): boolean {
+  const checks = controller.checksFor(q, now);
+  return checks.kind === "groups" && checks.groups.some((g) => g.rejection === null && g.failing.length === 0);
 }
 
-function restore(queue: Fifo, order: readonly AdmissionQuery[]): void {
-  for (const q of order) queue.remove(q);
-  for (const q of order) queue.push(q);
+/** While `pass` runs, nobody else waits anywhere. */
+function offerOnly(only: AdmissionQuery, { pools }: AdmissionController, pass: () => void): void {
+  const waiting = pools.map(({ queue }) => [...queue]);
+  pools.forEach(({ queue }, i) => {
+    for (const q of waiting[i]!) if (q !== only) queue.remove(q);
+  });
+  pass();
+  pools.forEach(({ queue }, i) => {
+    const isStillHere = queue.head === only;
+    if (isStillHere) queue.remove(only);
+    for (const q of waiting[i]!) if (q !== only || isStillHere) queue.push(q);
+  });
 }

@@ -2,6 +2,7 @@
  * Another order than Impala's: told with three queries on one host of 10 GiB.
  */
 import { describe, expect, test } from "vitest";
+import type { Scenario } from "../../src/config/scenario.ts";
 import { parseScenario } from "../../src/config/scenario-file.ts";
 import type { EventOf, RunEvent } from "../../src/core/events.ts";
 import { DEFAULT_POOL_CONFIG, type PoolConfig } from "../../src/core/pool-config.ts";
@@ -38,10 +39,23 @@ function admissions(
   discipline?: QueueDiscipline,
   config: PoolConfig = CONFIG,
 ): string[] {
+  return played(SCENARIO, given, ["exec-1:27000"], config, discipline).map(
+    (e) => `${e.queryClass} at ${Math.floor(e.at / 1000)}`,
+  );
+}
+
+/** Requests go to the coordinators in turn. */
+function played(
+  scenario: Scenario,
+  given: readonly (readonly [keyof typeof CLASSES, number])[],
+  coordinators: readonly string[],
+  config: PoolConfig,
+  discipline?: QueueDiscipline,
+): { readonly at: number; readonly query: string; readonly queryClass: string }[] {
   const arrivals = given.map(
-    ([name, at]): Arrival => ({
+    ([name, at], i): Arrival => ({
       at: at * 1000,
-      coordinator: "exec-1:27000",
+      coordinator: coordinators[i % coordinators.length]!,
       pool: POOL,
       queryClass: CLASSES[name],
       duration: name === "small" ? 4000 : 10_000,
@@ -50,8 +64,8 @@ function admissions(
   );
   const events: RunEvent[] = [];
   simulate({
-    scenario: SCENARIO,
-    workload: new GivenWorkload(SCENARIO, arrivals),
+    scenario,
+    workload: new GivenWorkload(scenario, arrivals),
     pools: { configOf: () => config },
     emit: (e) => events.push(e),
     ...(discipline === undefined ? {} : { discipline }),
@@ -59,7 +73,7 @@ function admissions(
   const classOf = new Map(events.filter((e) => e.kind === "submitted").map((e) => [e.query, e.queryClass]));
   return events
     .filter((e): e is EventOf<"admitted"> => e.kind === "admitted")
-    .map((e) => `${classOf.get(e.query)} at ${Math.floor(e.at / 1000)}`);
+    .map(({ at, query }) => ({ at, query, queryClass: classOf.get(query)! }));
 }
 
 const QUEUE = [
@@ -108,5 +122,44 @@ describe("other orders than 5.2's", () => {
       ),
     ).toEqual(["half at 0", "small at 1", "small at 5", "small at 9"]);
     expect(order.overtakings).toBe(0);
+  });
+
+  test("5.5 T-12: several controllers take their shares, and equal queries have nobody to pass", () => {
+    const scenario = parseScenario(
+      `
+cluster: { executors: [{ count: 1, memory: 100gb }], coordinators: [{ count: 2, on: dedicated }] }
+pools: flags
+queries:
+  half: { estimate: 6gb, duration: 10s, uses: { peak: 1gb } }
+  full: { estimate: 10gb, duration: 10s, uses: { peak: 1gb } }
+  small: { estimate: 1gb, duration: 4s, uses: { peak: 1gb } }
+arrivals: [{ at: 0s, query: half, count: 1 }]
+`,
+      "/two.yaml",
+    );
+    // Eight run at first, four on each; when those of the first second end together, each may take half of the places.
+    const given = Array.from({ length: 40 }, (_, i) => ["small", i < 8 ? 0 : 1] as const);
+    const config: PoolConfig = { ...CONFIG, maxMemResources: (100 * GiB) as Bytes, maxRequests: 8 };
+    const coordinators = ["coord-1:27000", "coord-2:27000"];
+    const order = new BackfillWithAging(60_000 as Millis);
+    const strict = played(scenario, given, coordinators, config);
+    expect(strict).toHaveLength(40);
+    expect(played(scenario, given, coordinators, config, order)).toEqual(strict);
+    expect(order.overtakings).toBe(0);
+  });
+
+  test("5.4 an arrival wakes nobody: a head that could go by now waits for its pass", () => {
+    // The full one gives up at 5.05 s; the statestore's next round is at 5.1 s.
+    const impatient = { ...CONFIG, queueTimeout: 4000 as Millis };
+    const given = [
+      ["half", 0],
+      ["full", 1.05],
+      ["small", 2],
+      ["small", 5.06],
+    ] as const;
+    const coordinators = ["exec-1:27000"];
+    const strict = played(SCENARIO, given, coordinators, impatient);
+    expect(strict.map((e) => e.at)).toEqual([0, 5100]);
+    expect(played(SCENARIO, given, coordinators, impatient, new BackfillWithAging(0 as Millis))).toEqual(strict);
   });
 });

@@ -76,13 +76,17 @@ export function policyLab(p: LabProblem): LabReport {
       discipline: new BackfillWithAging(Number.POSITIVE_INFINITY as Millis),
     }),
   ];
-  if (threshold !== null && setting.maxMem > 0)
+  const part = threshold === null || setting.maxMem <= 0 ? null : partFor(setting.maxMem, largeShare, needs, isLarge);
+  if (threshold !== null && part !== null)
     rows.push(
       run("split by size", "large ones in a pool of their own, memory by load", {
-        split: { ...setting, split: { above: threshold, share: partFor(setting.maxMem, largeShare, needs, isLarge) } },
+        split: { ...setting, split: { above: threshold, share: part } },
       }),
     );
-  return { pool: p.pool, requests: p.requests.count, threshold, largeShare, rows, sentences: sentencesOf(rows) };
+  const sentences = sentencesOf(rows);
+  if (threshold !== null && setting.maxMem > 0 && part === null)
+    sentences.push("It is not split: its memory is too little for the largest query of either part.");
+  return { pool: p.pool, requests: p.requests.count, threshold, largeShare, rows, sentences };
 }
 
 /** The widest gap between sizes, and what share of memory-time lies above it. */
@@ -106,18 +110,18 @@ function sizesOf(p: LabProblem, needOfKind: readonly number[]): { threshold: num
   return { threshold, largeShare: large / all };
 }
 
-/** By load, but never less than the largest query of a part needs. */
+/** By load, but never less than the largest query of a part needs; null: there is not enough for both. */
 function partFor(
   maxMem: number,
   largeShare: number,
   needs: readonly { readonly cluster: number }[],
   isLarge: (kind: number) => boolean,
-): number {
+): number | null {
   const largest = (large: boolean): number =>
     Math.max(0, ...needs.map((n, kind) => (isLarge(kind) === large ? n.cluster : 0)));
   const least = largest(true) / maxMem;
   const most = 1 - largest(false) / maxMem;
-  return Math.min(most, Math.max(least, largeShare));
+  return least > most ? null : Math.min(most, Math.max(least, largeShare));
 }
 
 function runPolicy(
@@ -167,10 +171,12 @@ function sentencesOf(rows: readonly PolicyRow[]): string[] {
 function largeSide(fifo: PolicyRow, best: PolicyRow): string {
   const lost = (row: PolicyRow): number => (row.large.submitted === 0 ? 0 : row.large.lost / row.large.submitted);
   const percent = (share: number): string => `${(share * 100).toFixed(1)} %`;
-  const waits = `they wait ${(best.large.meanWait / 1000).toFixed(2)} s instead of ${(fifo.large.meanWait / 1000).toFixed(2)} s`;
+  const [now, before] = [best, fifo].map((row) => `${(row.large.meanWait / 1000).toFixed(2)} s`);
+  const waits = `they wait ${now} instead of ${before}`;
   if (best.large.submitted === 0) return "there are no large ones";
   if (lost(best) > lost(fifo) + 0.005)
     return `large ones pay for it: ${percent(lost(best))} of them are lost instead of ${percent(lost(fifo))}`;
+  if (now === before) return `large ones wait as long as before, ${now}`;
   return best.large.meanWait > fifo.large.meanWait
     ? `large ones pay for it: ${waits}`
     : `large ones gain too: ${waits}`;

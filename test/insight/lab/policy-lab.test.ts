@@ -98,3 +98,41 @@ describe("insight 2.5 what head-of-line blocking costs", () => {
     expect(equal.sentences[0]).toMatch(/^No other order makes this traffic wait noticeably less/);
   });
 });
+
+describe("a pool that holds one query at a time", () => {
+  const scenario = parseScenario(
+    `
+cluster: { executors: [{ count: 1, memory: 100gb }], coordinators: [{ count: 1, on: executor }] }
+pools: flags
+queries:
+  a: { pool: ${POOL}, estimate: 6gb, duration: 10s, uses: { peak: 1gb } }
+  b: { pool: ${POOL}, estimate: 8gb, duration: 10s, uses: { peak: 1gb } }
+  c: { pool: ${POOL}, estimate: 2gb, duration: 1s, uses: { peak: 1gb } }
+arrivals:
+  - { at: 0s, query: a, count: 1 }
+  - { at: 1s, query: b, count: 1 }
+  - { at: 2s, query: c, count: 1 }
+  - { at: 12s, query: c, count: 1 }
+`,
+    "/tight.yaml",
+  );
+  const report = policyLab({
+    scenario,
+    flags: flagsOf(scenario),
+    requests: recordRequests(createWorkload(scenario, RESOLVER)),
+    configs: { root: DEFAULT_POOL_CONFIG, [POOL]: { ...CONFIG, maxMemResources: (10 * GiB) as Bytes } },
+    pool: POOL,
+    patience: 10_000 as Millis,
+  });
+
+  test("8 GiB and 6 GiB do not both fit into 10: a split is left out, and said to be", () => {
+    expect(report.threshold).toBe(6 * GiB);
+    expect(report.rows.map((r) => r.policy)).not.toContain("split by size");
+    expect(report.sentences.at(-1)).toMatch(/^It is not split/);
+  });
+
+  test("the large one waits for the first one's 10 s either way, and nobody says that it gains", () => {
+    expect(rowOf(report, "strict FIFO").large.meanWait).toBe(rowOf(report, "backfill").large.meanWait);
+    expect(report.sentences[1]).toMatch(/large ones wait as long as before, 9\.00 s/);
+  });
+});
