@@ -39,7 +39,7 @@ export class Faults {
   readonly #failureAfter: Micros;
   /** Hosts that died and have not come back: how many, so that a healthy run asks nothing. */
   #dead = 0;
-  /** By host, since when it was last not heard of. */
+  /** By host, when it died last. */
   readonly #silentSince: Micros[] = [];
   /** Hosts that a statestore would have declared failed if it had not been away. */
   readonly #missed = new Set<number>();
@@ -85,7 +85,7 @@ export class Faults {
         break;
       case "statestoreStarts":
         sim.exchanges.startStatestore(now);
-        for (const host of this.#missed) this.#addDetection(host, now);
+        for (const host of this.#missed) this.#detectLater(host, now);
         this.#missed.clear();
         break;
       case "releasesLost":
@@ -123,6 +123,7 @@ export class Faults {
     for (const q of this.#running()) if (sim.executors.isOn(q, host)) sim.executors.loseHost(q, host, now);
     if (isCoordinator) this.#coordinatorDies(host, now);
     sim.exchanges.reservationsChanged(now);
+    this.#missReports(host, now);
     if (sim.cluster.isKnown(host)) this.#detectLater(host, now);
     else this.#endQueriesOf(host, now);
   }
@@ -198,11 +199,6 @@ export class Faults {
   // Noticing
 
   #detectLater(host: number, now: Micros): void {
-    this.#silentSince[host] = now;
-    this.#addDetection(host, now);
-  }
-
-  #addDetection(host: number, now: Micros): void {
     this.#sim.events.add(now + this.#failureAfter, this.#kinds.detect, host, BY_STATESTORE);
   }
 
@@ -228,7 +224,6 @@ export class Faults {
     // A statestore that is away misses nobody; once it is back it waits as long again.
     if (!sim.exchanges.isStatestoreUp) {
       this.#missed.add(host);
-      this.#missReports(host, now);
       return;
     }
     sim.cluster.failed(host, now);
@@ -240,12 +235,15 @@ export class Faults {
     if (sim.seats[0]!.isGlobal) this.failOnLostHosts(null, now);
   }
 
-  /** Without a statestore, executors and coordinators of each other's queries miss their calls. */
+  /**
+   * Executors and coordinators of each other's queries miss their calls: that is how they notice where the statestore
+   * does not tell them, away since before the host was declared failed or since before they heard of it.
+   */
   #missReports(host: number, now: Micros): void {
     const { events } = this.#sim;
-    const since = this.#silentSince[host]!;
-    events.add(Math.max(now, since + REPORTS_GIVEN_UP), this.#kinds.detect, host, BY_EXECUTORS);
-    events.add(Math.max(now, since + REPORTS_MISSED), this.#kinds.detect, host, BY_COORDINATORS);
+    this.#silentSince[host] = now;
+    events.add(now + REPORTS_GIVEN_UP, this.#kinds.detect, host, BY_EXECUTORS);
+    events.add(now + REPORTS_MISSED, this.#kinds.detect, host, BY_COORDINATORS);
   }
 
   /**

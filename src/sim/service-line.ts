@@ -61,7 +61,8 @@ export class ServiceLine {
       if (q.timeout !== NO_EVENT) sim.events.remove(q.timeout);
       q.timeout = NO_EVENT;
       this.#service.cancel(q.queryId);
-      sim.seats[q.seat]!.isSettled = false;
+      // A pass may come before the poll.
+      sim.exchanges.mayMoveLater(sim.seats[q.seat]!, now);
       this.hearLater(q, now);
     } else if (q.hears !== NO_EVENT) q.outcome = "cancelled";
     else sim.stopAndFinish(q, "cancelled", now);

@@ -12,4 +12,5 @@ export const SEEDS_THAT_FOUND_SOMETHING: readonly { readonly seed: number; reado
   { seed: 2790, what: "buffers were counted from a moment at which trivial queries already held too much" },
   { seed: 15597, what: "the checker held a coordinators' pool against the smallest executor (6.2)" },
   { seed: 23617, what: "the checker took a trivial query for one too many, after the limit had been lowered (T-3)" },
+  { seed: 70593, what: "a query cancelled under admissiond met its pass only where everything was told" },
 ];

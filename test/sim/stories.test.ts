@@ -168,6 +168,15 @@ describe("a statestore that stays away (nobody is declared failed)", () => {
     expect(released(faults)).toMatchObject({ at: 721_000, state: "failed" });
   });
 
+  test("and when the statestore declared the host failed, and was gone before it told anybody", () => {
+    // Declared at 11.01 s; the coordinator's next round would be at 11.1 s.
+    const faults = [
+      { at: "1010ms", fault: "hostDies", host: "exec-1" },
+      { at: "11050ms", fault: "statestoreStops" },
+    ];
+    expect(released(faults)).toMatchObject({ at: 721_010, state: "failed" });
+  });
+
   test("executors end the queries of a dead coordinator after 600 s", () => {
     expect(released([stops, { at: "1s", fault: "coordinatorDies", host: "coord-1" }])).toMatchObject({
       at: 601_000,
