@@ -118,7 +118,15 @@ export class FineAlarm implements Alarm {
     const { rest, lead } = this.#fineness;
     const early = this.#creditNow(now) >= lead ? lead : 0;
     if (due - now > early) this.#loop.ask(Math.max(due - early, this.#lastRing + rest));
-    else this.#turnUntilDue(now);
+    else if (this.#clock.realUntil(at) <= 0 || this.#creditNow(now) > 0) this.#turnLater(now);
+  }
+
+  /** Whoever sets it is not called within the call, however late it is. */
+  #turnLater(now: number): void {
+    if (this.#isTurning) return;
+    this.#isTurning = true;
+    this.#turningSince = now;
+    this.#loop.turn(() => this.#turned());
   }
 
   clear(): void {
@@ -138,12 +146,7 @@ export class FineAlarm implements Alarm {
     if (this.#at === null) return;
     const left = this.#clock.realUntil(this.#at);
     if (left <= 0) this.#rings();
-    else if (left <= this.#fineness.lead && this.#creditNow(now) > 0) {
-      if (this.#isTurning) return;
-      this.#isTurning = true;
-      this.#turningSince = now;
-      this.#loop.turn(() => this.#turned());
-    }
+    else if (left <= this.#fineness.lead && this.#creditNow(now) > 0) this.#turnLater(now);
   }
 
   #turned(): void {

@@ -24,16 +24,14 @@ import {
   SIMPLE_PREDICTORS,
 } from "../../src/insight/eta/accuracy.ts";
 
-const TRIALS = 500;
+describe.each<{ readonly who: string; readonly deciders: Deciders; readonly snapshots: number }>([
+  { who: "one coordinator", deciders: ONE_COORDINATOR, snapshots: 500 },
+  { who: "admissiond", deciders: ADMISSIOND, snapshots: 300 },
+])("insight 5.4 calibration of predicted waits, $who", ({ deciders, snapshots }) => {
+  const trials = accuracyOf({ deciders, beliefs: { watched, trueHolds }, trials: snapshots });
 
-describe.each<{ readonly who: string; readonly deciders: Deciders }>([
-  { who: "one coordinator", deciders: ONE_COORDINATOR },
-  { who: "admissiond", deciders: ADMISSIOND },
-])("insight 5.4 calibration of predicted waits, $who", ({ deciders }) => {
-  const trials = accuracyOf({ deciders, beliefs: { watched, trueHolds }, trials: TRIALS });
-
-  test(`${TRIALS} snapshots`, () => {
-    expect(trials).toHaveLength(TRIALS);
+  test(`${snapshots} snapshots`, () => {
+    expect(trials).toHaveLength(snapshots);
   });
 
   test("the 90 % interval covers 85 to 95 %, the 50 % interval 43 to 57 %", () => {
@@ -64,7 +62,7 @@ describe.each<{ readonly who: string; readonly deciders: Deciders }>([
  * has no bar for it; 84 % of 200 were covered when this was written. Fewer looks: one takes seconds.
  */
 describe("insight 5.1 three coordinators", () => {
-  const trials = accuracyOf({ deciders: THREE_COORDINATORS, beliefs: { watched }, trials: 100 });
+  const trials = accuracyOf({ deciders: THREE_COORDINATORS, beliefs: { watched }, trials: 40 });
 
   test("the 90 % interval covers at least three quarters", () => {
     expect(coverage(trials, "watched", ninety)).toBeGreaterThanOrEqual(0.75);

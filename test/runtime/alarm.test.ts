@@ -68,6 +68,17 @@ describe("a fine alarm", () => {
     alarm.clear();
   });
 
+  test.each([5, 4])("one that is due already, at %d of 5, rings in a later turn, never within the call", (due) => {
+    const loop = new HandLoop();
+    const { alarm, rings } = alarmOn(loop);
+    loop.time = 5;
+    alarm.set(at(due));
+    expect(rings).toEqual([]);
+    loop.run();
+    expect(rings).toHaveLength(1);
+    alarm.clear();
+  });
+
   test.each([
     { comes: 10 - LEAD + 0.001, waits: true },
     { comes: 10, waits: false },
