@@ -8,25 +8,12 @@ import { pathToFileURL } from "node:url";
 
 const [dist, ...seeds] = process.argv.slice(2);
 const load = (path) => import(pathToFileURL(join(dist, "src", path)).href);
-const { DEFAULT_FLAGS } = await load("config/impala-flags.js");
-const { DEFAULT_POOL_CONFIG } = await load("core/pool-config.js");
 const { simulate } = await load("sim/simulate.js");
 const { randomRun } = await load("sim/sweep/random-scenario.js");
-const { createWorkload } = await load("workload/scenario-workload.js");
+const { partsOf } = await load("sim/sweep/sweep.js");
 
 for (const seed of seeds) {
-  const { scenario, configs, laterConfigs } = randomRun(Number(seed));
-  const pools = (of) => ({ configOf: (pool) => of.get(pool) ?? DEFAULT_POOL_CONFIG });
   const hash = createHash("sha256");
-  simulate({
-    scenario,
-    workload: createWorkload(scenario, {
-      resolve: (pool, user) => ({ kind: "resolved", pool, user, groups: [], defaultOptions: {}, maxMtDop: -1 }),
-    }),
-    pools: pools(configs),
-    flags: DEFAULT_FLAGS,
-    changedPools: () => pools(laterConfigs),
-    emit: (e) => hash.update(`${JSON.stringify(e)}\n`),
-  });
+  simulate({ ...partsOf(randomRun(Number(seed))), emit: (e) => hash.update(`${JSON.stringify(e)}\n`) });
   console.log(hash.digest("hex"));
 }

@@ -34,7 +34,8 @@ describe("insight 3.8: elimination finds what brute force finds", () => {
     const to = problem.days[0]!.count;
     const meets = (o: Outcome): boolean => o.p95 <= goal.p95 && lossOf(o) <= goal.loss;
     const brute =
-      [...candidates]
+      // Today's setting takes part: where it meets the goal nothing need be changed.
+      [...candidates, NOW]
         .sort(costOrder(NOW))
         .find((setting) => meets(evaluator.run({ engine: "rules", day: 0, from: 0, to, setting }))) ?? null;
     const found = report.rows.find((r) => r.label === report.cheapest)?.setting ?? null;
