@@ -62,7 +62,7 @@ describe.each<{ readonly who: string; readonly deciders: Deciders; readonly snap
  * has no bar for it; 84 % of 200 were covered when this was written. Fewer looks: one takes seconds.
  */
 describe("insight 5.1 three coordinators", () => {
-  const trials = accuracyOf({ deciders: THREE_COORDINATORS, beliefs: { watched }, trials: 40 });
+  const trials = accuracyOf({ deciders: THREE_COORDINATORS, beliefs: { watched }, trials: 100 });
 
   test("the 90 % interval covers at least three quarters", () => {
     expect(coverage(trials, "watched", ninety)).toBeGreaterThanOrEqual(0.75);
