@@ -4,16 +4,12 @@
  */
 import { describe, expect, test } from "vitest";
 import { parseScenario } from "../../../src/config/scenario-file.ts";
-import { flagsOf } from "../../../src/config/scenario-pools.ts";
-import { DEFAULT_POOL_CONFIG } from "../../../src/core/pool-config.ts";
 import { MiB } from "../../../src/core/units.ts";
 import { type Outcome, spillShareOf } from "../../../src/insight/size/outcome.ts";
-import { Evaluator } from "../../../src/insight/size/problem.ts";
-import { recordRequests } from "../../../src/workload/recorded-requests.ts";
-import { createWorkload } from "../../../src/workload/scenario-workload.ts";
+import type { Evaluator } from "../../../src/insight/size/problem.ts";
 import { withTraces } from "../../../src/workload/traces.ts";
 import { csvOf, fileWith, TABLE_ROW, type TableRow } from "../../workload/query-log/log-fixtures.ts";
-import { GiB, NOW, POOL, RESOLVER } from "./size-fixtures.ts";
+import { evaluatorOver, GiB, NOW, POOL } from "./size-fixtures.ts";
 
 /** A query a minute, of 4 s, with 1 GiB on ten executors and a coordinator with 100 MiB; a later row is cut off. */
 async function evaluatorOf(fields: TableRow): Promise<Evaluator> {
@@ -41,17 +37,7 @@ arrivals: [{ trace: ${log} }]
       "/recorded.yaml",
     ),
   );
-  return new Evaluator({
-    scenario,
-    flags: flagsOf(scenario),
-    pool: POOL,
-    configs: { root: DEFAULT_POOL_CONFIG, [POOL]: DEFAULT_POOL_CONFIG },
-    days: [recordRequests(createWorkload(scenario, RESOLVER))],
-    sigma: 0.3,
-    memoryLag: 0,
-    observedConcurrency: null,
-    remarks: [],
-  });
+  return evaluatorOver(scenario);
 }
 
 const ENGINES = ["model", "rules"] as const;

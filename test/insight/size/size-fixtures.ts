@@ -68,6 +68,23 @@ ${t.large === 0 ? "" : `  - { rate: ${t.large ?? 0.05}, query: large, from: 0s, 
   );
 }
 
+/** One day of the scenario in one pool without limits, for settings to be tried on. */
+export const evaluatorOver = (
+  scenario: Scenario,
+  { pool = POOL, sigma = 0.3, memoryLag = 0 }: { pool?: string; sigma?: number; memoryLag?: number } = {},
+): Evaluator =>
+  new Evaluator({
+    scenario,
+    flags: flagsOf(scenario),
+    pool,
+    configs: { root: DEFAULT_POOL_CONFIG, [pool]: DEFAULT_POOL_CONFIG },
+    days: [recordRequests(createWorkload(scenario, RESOLVER))],
+    sigma,
+    memoryLag,
+    observedConcurrency: null,
+    remarks: [],
+  });
+
 export function problemOf(t: Traffic = {}, now: Setting = NOW, days = 1): SizeProblem {
   const scenario = scenarioOf(t);
   return {

@@ -3,19 +3,17 @@
  */
 import { describe, expect, test } from "vitest";
 import { parseScenario } from "../../../src/config/scenario-file.ts";
-import { flagsOf } from "../../../src/config/scenario-pools.ts";
 import type { FinishState } from "../../../src/core/events.ts";
 import { DEFAULT_POOL_CONFIG } from "../../../src/core/pool-config.ts";
 import type { QueryFacts } from "../../../src/core/run-observer.ts";
 import { MiB } from "../../../src/core/units.ts";
 import { SilentObserver } from "../../../src/insight/silent-observer.ts";
 import { failedShareOf, lossOf, type Outcome, spillShareOf } from "../../../src/insight/size/outcome.ts";
-import { Evaluator } from "../../../src/insight/size/problem.ts";
+import type { Evaluator } from "../../../src/insight/size/problem.ts";
 import type { Setting } from "../../../src/insight/size/setting.ts";
 import { simulate } from "../../../src/sim/simulate.ts";
-import { RecordedWorkload, recordRequests } from "../../../src/workload/recorded-requests.ts";
-import { createWorkload } from "../../../src/workload/scenario-workload.ts";
-import { configOf, GiB, NOW, POOL, RESOLVER } from "./size-fixtures.ts";
+import { RecordedWorkload } from "../../../src/workload/recorded-requests.ts";
+import { configOf, evaluatorOver, GiB, NOW, POOL } from "./size-fixtures.ts";
 
 /** Queries of 4 s on ten hosts, a minute apart, so that nothing waits; their estimate is far above `uses`. */
 const scenarioOf = (uses: string, more = "", arrivals = "every: 60s, to: 20m") =>
@@ -32,19 +30,6 @@ arrivals: [{ query: q, ${arrivals} }]
     "/little.yaml",
   );
 
-const evaluatorOf = (scenario: ReturnType<typeof scenarioOf>): Evaluator =>
-  new Evaluator({
-    scenario,
-    flags: flagsOf(scenario),
-    pool: POOL,
-    configs: { root: DEFAULT_POOL_CONFIG, [POOL]: DEFAULT_POOL_CONFIG },
-    days: [recordRequests(createWorkload(scenario, RESOLVER))],
-    sigma: 0.3,
-    memoryLag: 0,
-    observedConcurrency: null,
-    remarks: [],
-  });
-
 const under = (maxQueryMem: number): Setting => ({ ...NOW, maxMem: 900 * GiB, maxQueryMem });
 
 const ENGINES = ["model", "rules"] as const;
@@ -60,7 +45,7 @@ const holdOf = (o: Outcome): number => o.memoryTime / (o.peakMemory * o.submitte
 const ROUND_MS = 110;
 
 describe.each(ENGINES)("insight 3.2 a limit below the peak, by the %s", (engine) => {
-  const unspillable = evaluatorOf(scenarioOf("{ peak: 1gb, spillable: false }"));
+  const unspillable = evaluatorOver(scenarioOf("{ peak: 1gb, spillable: false }"));
   test.each([
     // 0.8 of 1,280 MiB is 1 GiB (R8).
     { limit: 1279, failed: 1 },
@@ -73,7 +58,7 @@ describe.each(ENGINES)("insight 3.2 a limit below the peak, by the %s", (engine)
   });
 
   test("they fail when their profile crosses the limit: half of the peak comes after a quarter of the time", () => {
-    const ramp = evaluatorOf(scenarioOf("{ peak: 2gb, spillable: false, shape: triangle }"));
+    const ramp = evaluatorOver(scenarioOf("{ peak: 2gb, spillable: false, shape: triangle }"));
     const o = outcomeOf(ramp, engine, under(1280 * MiB));
     expect(failedShareOf(o)).toBe(1);
     // A triangle has its peak in the middle of the 4 s.
@@ -81,7 +66,7 @@ describe.each(ENGINES)("insight 3.2 a limit below the peak, by the %s", (engine)
     expect(holdOf(o)).toBeLessThanOrEqual(1004 + ROUND_MS);
   });
 
-  const spillable = evaluatorOf(scenarioOf("{ peak: 1gb }"));
+  const spillable = evaluatorOver(scenarioOf("{ peak: 1gb }"));
   test.each([
     { limit: 1279, spilled: 1 },
     { limit: 1280, spilled: 0 },
@@ -97,13 +82,13 @@ describe.each(ENGINES)("insight 3.2 a limit below the peak, by the %s", (engine)
     { peak: "3gb", hold: 4000 * 1.6 },
     { peak: "40gb", hold: 4000 * 3 },
   ])("with room for 1 GiB, a peak of $peak takes $hold ms", ({ peak, hold }) => {
-    const o = outcomeOf(evaluatorOf(scenarioOf(`{ peak: ${peak} }`)), engine, under(1280 * MiB));
+    const o = outcomeOf(evaluatorOver(scenarioOf(`{ peak: ${peak} }`)), engine, under(1280 * MiB));
     expect(holdOf(o)).toBeGreaterThanOrEqual(hold - 1);
     expect(holdOf(o)).toBeLessThanOrEqual(hold + ROUND_MS);
   });
 
   test("a setting that loses those who would spill does not spill less", () => {
-    const burst = evaluatorOf(scenarioOf("{ peak: 2gb }", "", "at: 0s, count: 30"));
+    const burst = evaluatorOver(scenarioOf("{ peak: 2gb }", "", "at: 0s, count: 30"));
     const o = outcomeOf(burst, engine, { ...under(1280 * MiB), maxRunning: 2, maxQueued: 1 });
     expect([o.rejected, spillShareOf(o)]).toEqual([27, 1]);
   });
@@ -111,11 +96,11 @@ describe.each(ENGINES)("insight 3.2 a limit below the peak, by the %s", (engine)
 
 describe("insight 3.2 skew: a query spills where its peak is largest", () => {
   test.each(ENGINES)("by the %s: at four times 1 GiB on one of its hosts it takes 1.9 times as long", (engine) => {
-    const skewed = evaluatorOf(scenarioOf("{ peak: 1gb, perHost: { exec-05: 4 } }"));
+    const skewed = evaluatorOver(scenarioOf("{ peak: 1gb, perHost: { exec-05: 4 } }"));
     const o = outcomeOf(skewed, engine, under(1280 * MiB));
     expect(spillShareOf(o)).toBe(1);
     // The hosts that have enough give their memory back after 4 s; the place is held to the end.
-    const two = evaluatorOf(scenarioOf("{ peak: 1gb, perHost: { exec-05: 4 } }", "", "at: 0s, count: 2"));
+    const two = evaluatorOver(scenarioOf("{ peak: 1gb, perHost: { exec-05: 4 } }", "", "at: 0s, count: 2"));
     const { longestWait } = outcomeOf(two, engine, { ...under(1280 * MiB), maxRunning: 1 });
     expect(longestWait).toBeGreaterThanOrEqual(7600 - 1);
     expect(longestWait).toBeLessThanOrEqual(7600 + ROUND_MS);
@@ -125,7 +110,7 @@ describe("insight 3.2 skew: a query spills where its peak is largest", () => {
 
   test.each(["true", "false"])("with spillable %s, those of 3 hosts that come to it, as in simulate", (spillable) => {
     const scenario = scenarioOf(`{ peak: 1gb, perHost: { exec-05: 4 }, spillable: ${spillable} }`, ", hosts: 3");
-    const evaluator = evaluatorOf(scenario);
+    const evaluator = evaluatorOver(scenario);
     const [model, rules] = ENGINES.map((engine) => outcomeOf(evaluator, engine, under(1280 * MiB)));
     const told = new Trouble();
     const day = evaluator.problem.days[0]!;

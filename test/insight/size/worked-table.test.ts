@@ -3,14 +3,10 @@
  */
 import { describe, expect, test } from "vitest";
 import { parseScenario } from "../../../src/config/scenario-file.ts";
-import { flagsOf } from "../../../src/config/scenario-pools.ts";
-import { DEFAULT_POOL_CONFIG } from "../../../src/core/pool-config.ts";
 import { GiB, MiB } from "../../../src/core/units.ts";
-import { Evaluator } from "../../../src/insight/size/problem.ts";
+import type { Evaluator } from "../../../src/insight/size/problem.ts";
 import type { Setting } from "../../../src/insight/size/setting.ts";
-import { recordRequests } from "../../../src/workload/recorded-requests.ts";
-import { createWorkload } from "../../../src/workload/scenario-workload.ts";
-import { RESOLVER } from "./size-fixtures.ts";
+import { evaluatorOver } from "./size-fixtures.ts";
 
 const POOL = "root.dashboards";
 
@@ -28,17 +24,7 @@ arrivals: [{ at: 0s, query: tile, count: 60 }]
 `,
     "/worked.yaml",
   );
-  return new Evaluator({
-    scenario,
-    flags: flagsOf(scenario),
-    pool: POOL,
-    configs: { root: DEFAULT_POOL_CONFIG, [POOL]: DEFAULT_POOL_CONFIG },
-    days: [recordRequests(createWorkload(scenario, RESOLVER))],
-    sigma: 0,
-    memoryLag: 50,
-    observedConcurrency: null,
-    remarks: [],
-  });
+  return evaluatorOver(scenario, { pool: POOL, sigma: 0, memoryLag: 50 });
 }
 
 const SETTING: Setting = {
