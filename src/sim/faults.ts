@@ -172,12 +172,13 @@ export class Faults {
   #cutOff(host: number, now: Micros): void {
     const sim = this.#sim;
     if (!sim.cluster.isUp(host)) return;
-    sim.topic.silence(host, now);
     const seat = this.#seatAt(host);
     if (seat !== null) {
+      // First: its last exchange still tells it what its own host held then.
       sim.exchanges.leave(seat, now);
       seat.isCutOff = true;
     }
+    sim.topic.silence(host, now);
     this.#detectLater(host, now);
   }
 

@@ -84,6 +84,16 @@ const PAIR = {
   queries: { q: { estimate: "1gb", duration: "30ms" } },
   arrivals: [{ at: "0s" }, { at: "50ms" }],
 };
+/** The second one comes when its host is cut off; the last round before said what the first one held, now gone. */
+const CUT_OFF = {
+  ...PAIR,
+  queries: { q: { estimate: "1gb", duration: "200ms" } },
+  arrivals: [{ at: "0s" }, { at: "210ms" }],
+  faults: [
+    { at: "150ms", fault: "coordinatorCutOff", host: "exec-1" },
+    { at: "600ms", fault: "coordinatorRejoins", host: "exec-1" },
+  ],
+};
 const spilling = {
   seed: 628,
   cluster: host,
@@ -108,13 +118,21 @@ const brief = {
 };
 
 describe("admission 7.3, 7.4: exchanges that are left out", () => {
-  test("the exchange at the very start tells what runs since then (7.3): the second one waits for the round at 100 ms", () => {
-    const { outcomes } = told(PAIR, true);
-    expect(outcomes.filter((o) => o.includes("admitted")).map((o) => Number.parseFloat(o))).toEqual([0, 100]);
+  test.each([
+    ["the exchange at the very start tells what runs since then (7.3): until the round at 100 ms", PAIR, [0, 100]],
+    [
+      "whoever is cut off goes by what its last round told of its own host: until it is back at 600 ms",
+      CUT_OFF,
+      [0, 600],
+    ],
+  ])("%s, the second one waits", (_, text, admitted) => {
+    const { outcomes } = told(text, true);
+    expect(outcomes.filter((o) => o.includes("admitted")).map((o) => Number.parseFloat(o))).toEqual(admitted);
   });
 
   test.each([
     ["from the start", PAIR],
+    ["a coordinator is cut off after its last round", CUT_OFF],
     ["long rounds", { ...PAIR, cluster: { ...PAIR.cluster, statestore: { every: "400ms" } } }],
     [
       "the statestore is away for a while",

@@ -10,6 +10,7 @@ export const SEEDS_THAT_FOUND_SOMETHING: readonly { readonly seed: number; reado
   { seed: 3805, what: "a coordinator that died twice was counted twice" },
   { seed: 6484, what: "a client that had gone gave up, in the past" },
   { seed: 2790, what: "buffers were counted from a moment at which trivial queries already held too much" },
+  { seed: 8465, what: "a coordinator that was cut off had not heard what its own host held at its last exchange" },
   { seed: 15597, what: "the checker held a coordinators' pool against the smallest executor (6.2)" },
   { seed: 23617, what: "the checker took a trivial query for one too many, after the limit had been lowered (T-3)" },
   { seed: 70593, what: "a query cancelled under admissiond met its pass only where everything was told" },
