@@ -28,7 +28,7 @@ const { values } = parseArgs({
   options: { quick: { type: "boolean", default: false }, only: { type: "string" } },
 });
 const scale = values.quick ? 0.1 : 1;
-const ROUNDS = values.quick ? 2 : 5;
+const ROUNDS = values.quick ? 8 : 5;
 
 inlineMore();
 setFlagsFromString("--expose-gc");
