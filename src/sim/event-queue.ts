@@ -32,7 +32,8 @@ export type EventHandle = number;
 /** No event. */
 export const NO_EVENT: EventHandle = -1;
 
-const FIRST_CAPACITY = 1024;
+/** Few, because a prediction makes hundreds of short runs. */
+const FIRST_CAPACITY = 64;
 /** Added to the order of events that come last in their instant: far above any count of events, exact in a double. */
 const LAST = 2 ** 51;
 /** Children of one heap place. Four halve the levels of a binary heap, at no more comparisons per level than a cache line holds. */

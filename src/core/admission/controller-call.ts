@@ -52,7 +52,7 @@ export type PlainEntry =
   | {
       readonly kind: "hosts";
       readonly host: string;
-      readonly stats: { readonly [K in keyof HostFigures]: readonly (K extends "hosts" ? string : number)[] } | null;
+      readonly stats: HostFigures | null;
     };
 
 export type ControllerCall =

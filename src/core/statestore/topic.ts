@@ -44,10 +44,10 @@ export interface PoolFigures {
  */
 export interface HostFigures {
   readonly hosts: readonly string[];
-  readonly memReserved: Float64Array;
-  readonly memAdmitted: Float64Array;
-  readonly numAdmitted: Float64Array;
-  readonly slotsInUse: Float64Array;
+  readonly memReserved: readonly number[];
+  readonly memAdmitted: readonly number[];
+  readonly numAdmitted: readonly number[];
+  readonly slotsInUse: readonly number[];
 }
 
 /** `stats` null: the entry was deleted, because its publisher was declared failed. */

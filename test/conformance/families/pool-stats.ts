@@ -78,7 +78,7 @@ function entryFrom(e: Json): TopicEntry[] {
 
 function hostFigures(stats: Json) {
   const hosts = Object.keys(stats);
-  const column = (figure: string) => Float64Array.from(hosts, (h) => stats[h][figure] ?? 0);
+  const column = (figure: string) => hosts.map((h) => stats[h][figure] ?? 0);
   return {
     hosts,
     memReserved: column("mem_reserved"),

@@ -225,7 +225,7 @@ function poolEntry(
 
 /** Another controller says that it admitted so much on a host. */
 function publishHosts(bench: Bench, host: string, mem: number, slots: number): void {
-  const column = (n: number) => Float64Array.of(n);
+  const column = (n: number) => [n];
   const stats = {
     hosts: [host],
     memReserved: column(0),

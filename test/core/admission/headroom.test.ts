@@ -201,10 +201,10 @@ class Story {
     const on = [...this.#remote.keys()];
     const stats = {
       hosts: on.map(address),
-      memReserved: new Float64Array(on.length),
-      memAdmitted: Float64Array.from(on, (h) => this.#remote.get(h)![0]),
-      numAdmitted: new Float64Array(on.length),
-      slotsInUse: Float64Array.from(on, (h) => this.#remote.get(h)![1]),
+      memReserved: on.map(() => 0),
+      memAdmitted: on.map((h) => this.#remote.get(h)![0]),
+      numAdmitted: on.map(() => 0),
+      slotsInUse: on.map((h) => this.#remote.get(h)![1]),
     };
     const { controller, now } = this.#bench;
     controller.applyUpdate({ isDelta: true, entries: [{ kind: "hosts", host: "x:1", stats }] }, now);

@@ -67,7 +67,7 @@ describe("7.3 what is published when", () => {
       ["pool", "root.q"],
       ["hosts", ""],
     ]);
-    expect(entries[2]!.stats).toMatchObject({ hosts: ["h0:1", "h1:1"], memAdmitted: Float64Array.of(gib(2), gib(2)) });
+    expect(entries[2]!.stats).toMatchObject({ hosts: ["h0:1", "h1:1"], memAdmitted: [gib(2), gib(2)] });
     expect(bench.controller.collectUpdate()).toEqual([]);
   });
 
@@ -160,10 +160,10 @@ describe("7.4 what is applied", () => {
       host: "x:1",
       stats: {
         hosts: on,
-        memReserved: new Float64Array(on.length),
-        memAdmitted: new Float64Array(on.length).fill(7),
-        numAdmitted: new Float64Array(on.length),
-        slotsInUse: new Float64Array(on.length).fill(2),
+        memReserved: on.map(() => 0),
+        memAdmitted: on.map(() => 7),
+        numAdmitted: on.map(() => 0),
+        slotsInUse: on.map(() => 2),
       },
     });
     const { controller } = bench;

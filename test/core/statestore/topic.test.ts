@@ -125,10 +125,10 @@ describe("7.1 the statestore's side", () => {
     store.subscribe("e", true);
     const stats = {
       hosts: [],
-      memReserved: new Float64Array(0),
-      memAdmitted: new Float64Array(0),
-      numAdmitted: new Float64Array(0),
-      slotsInUse: new Float64Array(0),
+      memReserved: [],
+      memAdmitted: [],
+      numAdmitted: [],
+      slotsInUse: [],
     };
     store.publish("a", [entry("a", 1), { kind: "hosts", host: "a", stats }]);
     expect(store.updateFor("e").entries.map((e) => e.kind)).toEqual(["pool"]);
