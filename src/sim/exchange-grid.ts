@@ -12,6 +12,8 @@ import type { Micros } from "./event-queue.ts";
 export interface ExchangeTimes {
   /** From one to the next, where nothing else is known. */
   readonly period: Micros;
+  /** All are one period apart. */
+  readonly isEven: boolean;
   /** Start of the subscriber's first exchange at or after `t`. */
   atOrAfter(subscriber: number, t: Micros): Micros;
   /** Start of its last exchange before or at `t`; negative: none since the run began. */
@@ -20,6 +22,7 @@ export interface ExchangeTimes {
 
 export class ExchangeGrid implements ExchangeTimes {
   readonly period: Micros;
+  readonly isEven = true;
   readonly #phases: Float64Array;
 
   constructor(period: Micros, subscribers: number) {
@@ -47,6 +50,7 @@ export class ExchangeGrid implements ExchangeTimes {
  */
 export class MeasuredExchanges implements ExchangeTimes {
   readonly period: Micros;
+  readonly isEven = false;
   readonly #grid: ExchangeGrid;
   readonly #starts: readonly (Float64Array | null)[];
 

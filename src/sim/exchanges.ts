@@ -85,8 +85,10 @@ export class Exchanges {
     const { seats, topic } = this.#o;
     this.#hasReaders = seats.length > 1;
     if (this.#hasReaders) this.changesMatter();
-    // What an exchange brings is as of its start; later nobody could tell it any more (`RequestQueueTopic`).
-    if (this.#o.teller.tellsAll || this.#o.receiveLag > 0) this.#isEager = true;
+    // What an exchange brings is as of its start. Later only that can be told which was in the topic at once, and of
+    // rounds that are equally long (`RequestQueueTopic`).
+    const { teller, receiveLag, publishLag, grid } = this.#o;
+    if (teller.tellsAll || receiveLag > 0 || publishLag > 0 || !grid.isEven) this.#isEager = true;
     for (const seat of seats) {
       topic.register(seat);
       this.#apply(seat, topic.updateFor(seat, 0, true), 0);
@@ -219,20 +221,39 @@ export class Exchanges {
    * would have brought, and a fresh view (7.6). The last one is enough, as nobody looked in between.
    */
   catchUp(seat: Seat, now: Micros): void {
-    if (!seat.isBehind && now - seat.heardAt < this.#staleAfter) return;
-    if (!seat.canExchange || !this.#isStatestoreUp) return;
-    const { grid, receiveLag } = this.#o;
     // An exchange of this very instant comes last in it.
-    const last = grid.atOrBefore(seat.subscriber, now - receiveLag - 1);
-    if (last <= seat.lastExchange || last < seat.connectedSince) return;
+    this.#catchUpTo(seat, now - 1, now);
+  }
+
+  /** The same before a pass: its instant has nothing else to do, so an exchange of it has been. */
+  catchUpForPass(seat: Seat, now: Micros): void {
+    this.#catchUpTo(seat, now, now);
+  }
+
+  /**
+   * Before a fault changes the topic: what was there until now can't be told later, to a controller that will be
+   * behind only because of the fault either.
+   */
+  catchUpAll(now: Micros): void {
+    if (!this.#isEager) for (const seat of this.#o.seats) this.#lookLast(seat, now);
+  }
+
+  /** False: there was none since. */
+  #catchUpTo(seat: Seat, until: Micros, now: Micros): boolean {
+    if (!seat.isBehind && now - seat.heardAt < this.#staleAfter) return false;
+    if (!seat.canExchange || !this.#isStatestoreUp) return false;
+    const { grid, receiveLag } = this.#o;
+    const last = grid.atOrBefore(seat.subscriber, until - receiveLag);
+    if (last <= seat.lastExchange || last < seat.connectedSince) return false;
     if (seat.isBehind) {
       this.#exchangeAt(seat, last + receiveLag);
       seat.isBehind = this.#hasMoreFor(seat);
-      return;
+      return true;
     }
     seat.lastExchange = last;
     seat.heardAt = last + receiveLag;
     seat.controller.applyUpdate(NOTHING_NEW, toInstant(seat.heardAt));
+    return true;
   }
 
   /**
@@ -281,15 +302,16 @@ export class Exchanges {
 
   /** The seat's exchanges end here: it died, or it was cut off. */
   leave(seat: Seat, now: Micros): void {
-    if (seat.isAlive) this.#lookLast(seat, now);
+    this.#lookLast(seat, now);
+    seat.isBehind = false;
     this.#disarm(seat);
   }
 
-  /** So that its view ages from its last exchange, not from the last one that was worth simulating. */
+  /** Its view is that of its last exchange, not of the last one that was worth simulating. */
   #lookLast(seat: Seat, now: Micros): void {
+    const wasBehind = seat.isBehind;
     seat.isBehind = true;
-    this.catchUp(seat, now);
-    seat.isBehind = false;
+    if (!this.#catchUpTo(seat, now - 1, now)) seat.isBehind = wasBehind;
   }
 
   /** It registers, for the first time or again. */

@@ -460,7 +460,8 @@ export class Executors {
 
   #schedule(q: SimQuery): void {
     const target = q.points === null ? q.work : q.points[q.nextPoint]!.work;
-    const left = (target - q.progress) / q.rate;
+    // In whole microseconds it is done a little after it was; a slower rate since then must not count that back.
+    const left = Math.max(0, target - q.progress) / q.rate;
     q.finish = this.#events.add(q.progressAt + Math.ceil(left), this.#eventKind, q.slot, 0);
   }
 

@@ -58,6 +58,7 @@ export class Faults {
   apply(fault: Fault, now: Micros): void {
     const sim = this.#sim;
     sim.teller.event({ kind: "fault", at: toInstant(now), what: faultText(fault, this.#input.scenario.queries) });
+    sim.exchanges.catchUpAll(now);
     switch (fault.kind) {
       case "hostDies":
       case "coordinatorDies":
@@ -204,6 +205,7 @@ export class Faults {
   }
 
   noticed(host: number, by: number, now: Micros): void {
+    this.#sim.exchanges.catchUpAll(now);
     if (by === BY_STATESTORE) {
       this.detect(host, now);
       return;

@@ -294,7 +294,9 @@ export class Simulation {
       this.now = this.#nextArrival;
       this.#arrive(this.now);
     } else {
-      if (this.#live === this.#abandoned && this.#nextArrival === Number.POSITIVE_INFINITY) return false;
+      // An instant is gone through to its end: its pass may let in somebody nobody waits for.
+      if (this.#live === this.#abandoned && this.#nextArrival === Number.POSITIVE_INFINITY && eventAt > this.now)
+        return false;
       const kind = this.events.take();
       this.now = this.events.time;
       this.#happen(kind, this.events.a, this.now);
@@ -381,8 +383,9 @@ export class Simulation {
         : this.#service.admit(q, config, this.#rootConfig, now);
     admission.owner = q;
     q.admission = admission;
-    // It lets nobody in that waits, unless it brings new limits (admission 5.7).
-    if (seat.hasNewLimits) this.exchanges.mayMoveLater(seat, now);
+    // It lets nobody in that waits, unless it brings new limits (5.7); but what it takes a head may wait for from now on.
+    const isTaking = admission.state === "running" && seat.queued > 0;
+    if (isTaking || seat.hasNewLimits) this.exchanges.mayMoveLater(seat, now);
     else this.exchanges.willPublish(seat, now);
     switch (admission.state) {
       case "running":
@@ -503,14 +506,17 @@ export class Simulation {
     this.#passesDue--;
     const { discipline } = this.#input;
     if (!seat.isAlive || (discipline === undefined && !seat.controller.isPassDue)) return;
-    this.exchanges.catchUp(seat, now);
+    this.exchanges.catchUpForPass(seat, now);
     this.#leftInPass = 0;
     this.#wasPassCut = false;
+    const hasOneQueue = countQueues(seat) === 1;
     if (discipline === undefined) (seat.service ?? seat.controller).dequeuePass(toInstant(now), this.#sink);
     else discipline.pass(seat.controller, toInstant(now), this.#sink);
-    if (this.#leftInPass > 0) this.exchanges.willPublish(seat, now);
-    seat.isSettled = this.#leftInPass === 0 || (this.#isPassExhaustive() && !isAnyHeadMislabelled(seat));
-    if (!seat.isSettled && seat.queued > 0) this.exchanges.arm(seat, now);
+    if (this.#leftInPass > 0) this.exchanges.willPublish(seat, now + 1);
+    // Where several queues were served, who left a later one may have changed what an earlier one's head waits for.
+    seat.isSettled = this.#leftInPass === 0 || (hasOneQueue && this.#isPassExhaustive() && !isAnyHeadMislabelled(seat));
+    // The exchange of this instant, if there is one, has been.
+    if (!seat.isSettled && seat.queued > 0) this.exchanges.arm(seat, now + 1);
   }
 
   /** One controller lets in all that may go; several leave some to each other (5.5), and a cut pass its rest (T-9). */
@@ -794,6 +800,12 @@ export class Simulation {
     else this.executors.hostsMayRefuse(this.#running());
     return config;
   }
+}
+
+function countQueues({ controller }: Seat): number {
+  let queues = 0;
+  for (const pool of controller.pools) if (pool.queue.head !== null) queues++;
+  return queues;
 }
 
 /** A pass that ended because all places are taken has not tried who is head now; what it waits for may be there by now. */

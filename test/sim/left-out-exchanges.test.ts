@@ -48,13 +48,20 @@ function told(text: Record<string, unknown>, onlyOutcomes: boolean): Told {
     ...(onlyOutcomes ? { observer: fold } : {}),
     emit: (event: RunEvent) => {
       if (!onlyOutcomes) fromEvents.add(event);
-      if (OUTCOMES.has(event.kind) && "query" in event) outcomes.push(`${event.at} ${event.kind} ${event.query}`);
+      if (!OUTCOMES.has(event.kind) || !("query" in event)) return;
+      const why = event.kind === "timedOut" ? ` ${event.reason.rule}` : "";
+      outcomes.push(`${event.at} ${event.kind} ${event.query}${why}`);
     },
   });
   if (!onlyOutcomes) fromEvents.end(endedAt);
   const binding = fold.finish().pools[0]?.binding;
   return { outcomes, binding: binding?.shares.map((s) => [s.constraint, Math.round(s.waitedMs)]) };
 }
+
+const admittedAt = (text: Record<string, unknown>): number[] =>
+  told(text, true)
+    .outcomes.filter((o) => o.includes("admitted"))
+    .map((o) => Number.parseFloat(o));
 
 const dir = mkdtempSync(join(tmpdir(), "waterhole-left-out-"));
 afterAll(() => rmSync(dir, { recursive: true }));
@@ -76,6 +83,22 @@ function poolFiles(): { readonly fairScheduler: string; readonly llamaSite: stri
   return { fairScheduler, llamaSite };
 }
 
+/** Pool `a`, with more memory than there is, and `b`, which runs one at a time. */
+function twoPools(): { readonly fairScheduler: string; readonly llamaSite: string } {
+  const [fairScheduler, llamaSite] = [join(dir, "two-fair-scheduler.xml"), join(dir, "two-llama-site.xml")];
+  const queue = (name: string): string =>
+    `<queue name="${name}"><aclSubmitApps>*</aclSubmitApps><maxResources>90000 mb, 0 vcores</maxResources></queue>`;
+  writeFileSync(fairScheduler, `<allocations><queue name="root">${queue("a")}${queue("b")}</queue></allocations>`);
+  const property = (name: string, value: number): string =>
+    `<property><name>${name}</name><value>${value}</value></property>`;
+  writeFileSync(
+    llamaSite,
+    `<configuration>${property("llama.am.throttling.maximum.placed.reservations.root.b", 1)}
+${property("impala.admission-control.pool-queue-timeout-ms.root.a", 500)}</configuration>`,
+  );
+  return { fairScheduler, llamaSite };
+}
+
 const host = { executors: [{ memory: "12gb" }], coordinators: [{ on: "dedicated" }] };
 /** Waits for one that runs and, after it, for the topic. */
 const PAIR = {
@@ -92,6 +115,83 @@ const CUT_OFF = {
   faults: [
     { at: "150ms", fault: "coordinatorCutOff", host: "exec-1" },
     { at: "600ms", fault: "coordinatorRejoins", host: "exec-1" },
+  ],
+};
+/**
+ * The second query of `a` waits for memory at 250 ms, when the other pool's first one has ended; and then again for one
+ * of the two places, as the other pool's next one comes at 260 ms, or follows in the very pass that has looked at `a`.
+ */
+const BUSY = {
+  cluster: { executors: [{ memory: "4gb", slots: 2, executorGroup: "root.a-g" }] },
+  pools: twoPools(),
+  queries: {
+    large: { pool: "root.a", estimate: "3gb", duration: "2s" },
+    long: { pool: "root.b", coordinatorOnly: true, duration: "2s" },
+    brief: { pool: "root.b", coordinatorOnly: true, duration: "250ms" },
+  },
+};
+const TAKES_A_PLACE = {
+  ...BUSY,
+  arrivals: [
+    { at: "0s", query: "brief" },
+    { count: 2, at: "0s", query: "large" },
+    { at: "260ms", query: "long" },
+  ],
+};
+const TAKES_A_PLACE_LATER = {
+  ...BUSY,
+  arrivals: [
+    { at: "0s", query: "brief" },
+    { count: 2, at: "0s", query: "large" },
+    { at: "0s", query: "long" },
+  ],
+};
+/** The first one ends in the very instant of an exchange; the head has lost its coordinator, which ends the pass. */
+const CUT_PASS = {
+  cluster: {
+    executors: [{ memory: "12gb" }],
+    coordinators: [{ count: 2, on: "dedicated" }],
+    admission: "admissiond",
+    statestore: { failureAfter: "150ms" },
+  },
+  flags: { default_pool_max_requests: "1" },
+  queries: { q: { estimate: "1gb", duration: "475ms" } },
+  arrivals: [
+    { at: "0s", coordinator: "coord-1" },
+    { at: "10ms", coordinator: "coord-2" },
+    { at: "20ms", coordinator: "coord-1" },
+  ],
+  faults: [{ at: "100ms", fault: "coordinatorDies", host: "coord-2" }],
+};
+/** A host is declared failed at 430 ms, which the exchange at 475 ms brings. */
+const LOST_HOST = {
+  cluster: {
+    executors: [{ memory: "4gb" }, { memory: "2gb" }],
+    coordinators: [{ on: "dedicated" }],
+    admission: "admissiond",
+    statestore: { failureAfter: "300ms" },
+  },
+  flags: { default_pool_mem_limit: "100gb" },
+  queries: { q: { estimate: "1.5gb", duration: "2s" } },
+  arrivals: [{ at: "0s" }, { at: "440ms" }],
+  faults: [{ at: "130ms", fault: "hostDies", host: "exec-2" }],
+};
+/** Exchanges of `admissiond` at 80, 240, 400 and 560 ms; what exec-1 collects at 320 ms is in the topic at 470 ms. */
+const ON_ITS_WAY = {
+  cluster: {
+    executors: [{ memory: "12gb" }],
+    admission: "admissiond",
+    statestore: { every: "10ms", publishLag: "150ms" },
+  },
+  flags: { default_pool_mem_limit: "4gb" },
+  queries: {
+    large: { estimate: "2.5gb", duration: "250ms" },
+    small: { estimate: "256mb", duration: "280ms" },
+  },
+  arrivals: [
+    { at: "200ms", query: "large" },
+    { at: "210ms", query: "small" },
+    { at: "500ms", query: "large" },
   ],
 };
 const spilling = {
@@ -126,13 +226,40 @@ describe("admission 7.3, 7.4: exchanges that are left out", () => {
       [0, 600],
     ],
   ])("%s, the second one waits", (_, text, admitted) => {
-    const { outcomes } = told(text, true);
-    expect(outcomes.filter((o) => o.includes("admitted")).map((o) => Number.parseFloat(o))).toEqual(admitted);
+    expect(admittedAt(text)).toEqual(admitted);
+  });
+
+  test("a pass looks at an exchange of its instant already (T-9): after a rejection the rest waits for the next one", () => {
+    expect(admittedAt(CUT_PASS)).toEqual([0, 575]);
+  });
+
+  test("who is declared failed is there until an exchange says so (7.1): its memory is short until 475 ms", () => {
+    expect(admittedAt(LOST_HOST)).toEqual([0, 475]);
+  });
+
+  test("what is on its way is not known yet (7.3): the pool has room for the next one at 500 ms", () => {
+    expect(admittedAt(ON_ITS_WAY)).toEqual([200, 210, 500]);
+  });
+
+  test.each([
+    ["at once", TAKES_A_PLACE],
+    ["later in the same pass", TAKES_A_PLACE_LATER],
+  ])("others that are admitted %s change what a head waits for, and it is told so (5.6)", (_, text) => {
+    expect(
+      told(text, true)
+        .outcomes.filter((o) => o.includes("timedOut"))
+        .map((o) => o.split(" ").at(-1)),
+    ).toEqual(["ADM-3"]);
   });
 
   test.each([
     ["from the start", PAIR],
     ["a coordinator is cut off after its last round", CUT_OFF],
+    ["a pass is cut in the instant of an exchange", CUT_PASS],
+    ["a host is declared failed between two rounds", LOST_HOST],
+    ["updates take time to arrive in the topic", ON_ITS_WAY],
+    ["another pool takes a place at once", TAKES_A_PLACE],
+    ["another pool takes a place in the same pass", TAKES_A_PLACE_LATER],
     ["long rounds", { ...PAIR, cluster: { ...PAIR.cluster, statestore: { every: "400ms" } } }],
     [
       "the statestore is away for a while",

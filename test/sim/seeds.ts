@@ -13,5 +13,7 @@ export const SEEDS_THAT_FOUND_SOMETHING: readonly { readonly seed: number; reado
   { seed: 8465, what: "a coordinator that was cut off had not heard what its own host held at its last exchange" },
   { seed: 15597, what: "the checker held a coordinators' pool against the smallest executor (6.2)" },
   { seed: 23617, what: "the checker took a trivial query for one too many, after the limit had been lowered (T-3)" },
+  { seed: 44801, what: "a pass in the instant of an exchange took place twice, where the exchange had been left out" },
+  { seed: 48209, what: "a controller heard that a host had failed before the exchange that tells it" },
   { seed: 70593, what: "a query cancelled under admissiond met its pass only where everything was told" },
 ];
