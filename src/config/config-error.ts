@@ -47,8 +47,9 @@ export class SeveralConfigErrors extends ConfigError {
 }
 
 export function placeText(at: SourcePlace): string {
-  if (at.line === null) return at.file;
-  return at.column ? `${at.file}:${at.line}:${at.column}` : `${at.file}:${at.line}`;
+  const file = at.file === "" ? '""' : at.file;
+  if (at.line === null) return file;
+  return at.column ? `${file}:${at.line}:${at.column}` : `${file}:${at.line}`;
 }
 
 const sentence = (text: string): string => (/[.!?]$/.test(text) ? text : `${text}.`);

@@ -5,9 +5,7 @@
  * believe it: what was cut, what contradicts the pool files, what had to be guessed.
  */
 import { randomBytes, randomInt } from "node:crypto";
-import { writeFileSync } from "node:fs";
 import { basename, resolve } from "node:path";
-import { ConfigError } from "../../config/config-error.ts";
 import { openPoolDirectory } from "../../config/pool-directory.ts";
 import { readScenario } from "../../config/scenario-file.ts";
 import { flagsOf, openPools } from "../../config/scenario-pools.ts";
@@ -29,6 +27,8 @@ import { type Guess, type TracedRequest, traceLines } from "../../workload/query
 import { createWorkload } from "../../workload/scenario-workload.ts";
 import { type Trace, withTraces } from "../../workload/traces.ts";
 import { plural } from "./figures.ts";
+import { keepApart, type Output, writeOutput } from "./output-file.ts";
+import { filesOf } from "./scenario-files.ts";
 import { playingTrace } from "./size-problem.ts";
 
 export interface ImportOptions {
@@ -59,6 +59,7 @@ export interface Imported {
 /** Throws ConfigError. */
 export async function importLog(file: string, options: ImportOptions): Promise<Imported> {
   const rule = options.hold ?? "lastRow";
+  keepApart(outputsOf(options), inputsOf(file, options));
   const log = await readQueryLog(file);
   const configOf = options.fairScheduler === undefined ? null : configsOf(options.fairScheduler, options.llamaSite);
   const consistency = configOf === null ? null : consistencyOf(log.queries, configOf.configOf);
@@ -74,6 +75,21 @@ export async function importLog(file: string, options: ImportOptions): Promise<I
   const acceptance = options.scenario === undefined ? null : await accepted(options.scenario, demand);
   return { report, demand, acceptance, remarks };
 }
+
+const traceOutput = (path: string): Output => ({ what: "the trace", flag: "--trace", path });
+const classesOutput = (path: string): Output => ({ what: "the scenario", flag: "--classes", path });
+
+const outputsOf = ({ trace, classes }: ImportOptions): Output[] => [
+  ...(trace === undefined ? [] : [traceOutput(trace)]),
+  ...(classes === undefined ? [] : [classesOutput(classes)]),
+];
+
+/** Of the scenario without its traces: the log takes their place. */
+const inputsOf = (file: string, { fairScheduler, llamaSite, scenario }: ImportOptions): string[] => [
+  file,
+  ...[fairScheduler, llamaSite].filter((f) => f !== undefined),
+  ...(scenario === undefined ? [] : filesOf(readScenario(scenario))),
+];
 
 /** The requests as they were read, on the scenario's cluster and pools. */
 async function accepted(path: string, demand: Demand): Promise<Acceptance> {
@@ -107,7 +123,7 @@ function writeTrace(file: string, demand: Demand, options: ImportOptions): void 
         renamePools: options.renamePools ?? false,
       })
     : { start: demand.start, requests: demand.requests as readonly TracedRequest[] };
-  writeOrSay(file, `${[...traceLines(start, requests)].join("\n")}\n`, "the trace");
+  writeOutput(traceOutput(file), `${[...traceLines(start, requests)].join("\n")}\n`);
 }
 
 /** A whole scenario; what a log cannot know of a cluster is a placeholder, and said to be one. */
@@ -129,7 +145,7 @@ function writeClasses(file: string, demand: Demand, options: ImportOptions): str
     queries,
     arrivals,
   };
-  writeOrSay(file, `${JSON.stringify(scenario, null, 2)}\n`, "the scenario");
+  writeOutput(classesOutput(file), `${JSON.stringify(scenario, null, 2)}\n`);
   return [
     `${file}: ${Object.keys(queries).length} classes; memory of the hosts (${PLACEHOLDER_MEMORY}) is a placeholder, put in what yours can admit`,
     ...remarks,
@@ -137,14 +153,6 @@ function writeClasses(file: string, demand: Demand, options: ImportOptions): str
 }
 
 const PLACEHOLDER_MEMORY = "128gb";
-
-function writeOrSay(file: string, text: string, what: string): void {
-  try {
-    writeFileSync(file, text);
-  } catch (cause) {
-    throw new ConfigError({ file, line: null }, `${what} cannot be written`, "Check folder and rights.", { cause });
-  }
-}
 
 // The text form
 

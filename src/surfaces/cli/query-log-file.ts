@@ -4,8 +4,6 @@
  * The event stream does not carry estimates and options, because they belong to the request; so the workload
  * is watched as its submissions are taken, and each is remembered until its query is over.
  */
-import { closeSync, openSync, writeSync } from "node:fs";
-import { ConfigError } from "../../config/config-error.ts";
 import type { Scenario } from "../../config/scenario.ts";
 import type { RunEvent } from "../../core/events.ts";
 import type { Instant } from "../../core/units.ts";
@@ -18,12 +16,15 @@ import {
   type RequestFigures,
 } from "../../insight/query-log-export.ts";
 import type { Ending, Submission, Workload } from "../../workload/workload.ts";
+import { type Output, OutputFile } from "./output-file.ts";
 
 const FLUSH_AT = 1 << 16;
 
+export const queryLogOutput = (path: string): Output => ({ what: "the query log", flag: "--query-log", path });
+
 export class QueryLogFile {
   readonly path: string;
-  readonly #fd: number;
+  readonly #file: OutputFile;
   readonly #line: (row: QueryLogRow) => string;
   readonly #export: QueryLogExport;
   readonly #scenario: Scenario;
@@ -36,13 +37,7 @@ export class QueryLogFile {
     this.path = path;
     this.#scenario = scenario;
     this.#line = path.toLowerCase().endsWith(".csv") ? csvLine : jsonLine;
-    try {
-      this.#fd = openSync(path, "w");
-    } catch (cause) {
-      throw new ConfigError({ file: path, line: null }, "the query log cannot be written", "Check folder and rights.", {
-        cause,
-      });
-    }
+    this.#file = new OutputFile(queryLogOutput(path), false);
     if (this.#line === csvLine) this.#buffer = `${csvHeader()}\n`;
     this.#export = new QueryLogExport(
       (row) => this.#write(row),
@@ -61,8 +56,11 @@ export class QueryLogFile {
 
   /** Queries that were not over have no row, as in the product. */
   close(): void {
-    this.#flush();
-    closeSync(this.#fd);
+    try {
+      this.#flush();
+    } finally {
+      this.#file.close();
+    }
   }
 
   #write(row: QueryLogRow): void {
@@ -73,8 +71,9 @@ export class QueryLogFile {
   }
 
   #flush(): void {
-    writeSync(this.#fd, this.#buffer);
+    const buffered = this.#buffer;
     this.#buffer = "";
+    this.#file.append(buffered);
   }
 
   #figuresOf(query: string, className: string): RequestFigures {

@@ -1,18 +1,20 @@
 /**
  * Records on disk: written in large pieces while a run goes on, read line by line however long they are.
  */
-import { closeSync, createReadStream, mkdirSync, openSync, writeSync } from "node:fs";
-import { dirname } from "node:path";
+import { createReadStream } from "node:fs";
 import { ConfigError, fileMissing } from "../../config/config-error.ts";
 import type { RunEvent } from "../../core/events.ts";
 import { encodeEnd, encodeEvent, encodeHeader, type RecordsHeader, RecordsReader } from "../../insight/records.ts";
+import { type Output, OutputFile } from "./output-file.ts";
 
 /** Characters that are gathered before they are written. */
 const PIECE = 256 * 1024;
 
+export const recordsOutput = (path: string): Output => ({ what: "the records", flag: "--records", path });
+
 export class RecordsWriter {
   readonly path: string;
-  readonly #file: number;
+  readonly #file: OutputFile;
   #pending = "";
   #events = 0;
   #at = 0;
@@ -21,18 +23,7 @@ export class RecordsWriter {
   /** Throws ConfigError when the file cannot be made. */
   constructor(path: string, header: Omit<RecordsHeader, "kind" | "format" | "version">) {
     this.path = path;
-    try {
-      mkdirSync(dirname(path), { recursive: true });
-      this.#file = openSync(path, "w");
-    } catch (cause) {
-      const why = cause instanceof Error ? cause.message : String(cause);
-      throw new ConfigError(
-        { file: path, line: null },
-        `the records cannot be written: ${why}`,
-        "Name another file with  --records FILE",
-        { cause },
-      );
-    }
+    this.#file = new OutputFile(recordsOutput(path), true);
     this.#pending = encodeHeader(header);
   }
 
@@ -52,14 +43,17 @@ export class RecordsWriter {
     if (this.#isClosed) return;
     this.#isClosed = true;
     this.#pending += encodeEnd(at, this.#events);
-    this.#write();
-    closeSync(this.#file);
+    try {
+      this.#write();
+    } finally {
+      this.#file.close();
+    }
   }
 
   #write(): void {
-    let bytes = Buffer.from(this.#pending, "utf8");
+    const pending = this.#pending;
     this.#pending = "";
-    while (bytes.length > 0) bytes = bytes.subarray(writeSync(this.#file, bytes));
+    this.#file.append(pending);
   }
 }
 

@@ -26,7 +26,7 @@ import { RecordsWriter } from "./records-file.ts";
 import { renderReport } from "./report.ts";
 import { exitCodeOf, type FleetReport, type RunReport, reportJson } from "./run-report.ts";
 import { ScenarioRun } from "./scenario-run.ts";
-import { usualRecordsPath } from "./simulate-command.ts";
+import { outputsOf, usualRecordsPath } from "./simulate-command.ts";
 import { type ColourChoice, lookFor, type Surroundings, writeJson, writeLines } from "./surroundings.ts";
 
 export interface RunOptions extends ColourChoice {
@@ -90,7 +90,9 @@ class LiveSession {
     this.#fold = opened.newFold();
     this.#observer = new EventObserver(this.#fold);
     this.#hostFold = opened.newHostFold();
-    this.#records = openRecords(opened, options.records);
+    const path = recordsPath(opened, options.records);
+    opened.keepApart(outputsOf(path, options.queryLog));
+    this.#records = path === null ? null : openRecords(path, opened);
     this.#queryLog = options.queryLog === undefined ? null : new QueryLogFile(options.queryLog, opened.scenario);
     const warning = memoryWarning(opened, freemem());
     this.#warnings = warning === null ? [] : [warning];
@@ -172,9 +174,12 @@ class LiveSession {
   }
 }
 
-function openRecords(opened: ScenarioRun, wished: RunOptions["records"]): RecordsWriter | null {
+function recordsPath(opened: ScenarioRun, wished: RunOptions["records"]): string | null {
   if (wished === false) return null;
-  const path = typeof wished === "string" ? wished : usualRecordsPath(opened);
+  return typeof wished === "string" ? wished : usualRecordsPath(opened);
+}
+
+function openRecords(path: string, opened: ScenarioRun): RecordsWriter {
   const machine = { node: process.version, cores: availableParallelism(), memoryBytes: totalmem() };
   return new RecordsWriter(path, opened.recordsHeader("live", machine));
 }

@@ -23,8 +23,10 @@ import { poolResolver } from "../../workload/pool-resolver.ts";
 import { createWorkload } from "../../workload/scenario-workload.ts";
 import { withTraces } from "../../workload/traces.ts";
 import type { Workload } from "../../workload/workload.ts";
+import { keepApart, type Output } from "./output-file.ts";
 import { programVersion } from "./program-version.ts";
 import type { RunReport } from "./run-report.ts";
+import { filesOf, tracesOf } from "./scenario-files.ts";
 
 export interface ScenarioOverrides {
   readonly seed: number | null;
@@ -56,6 +58,11 @@ export class ScenarioRun {
     // Only of classes that the file has itself: a log may speak of pools that are gone.
     checkPoolRequests(written, run.#pools, path);
     return run;
+  }
+
+  /** Throws ConfigError when one of them would take the place of what the run reads. */
+  keepApart(outputs: readonly Output[]): void {
+    keepApart(outputs, [...filesOf(this.scenario), ...tracesOf(this.scenario)]);
   }
 
   get pools(): PoolSource {

@@ -16,8 +16,9 @@ import { type PoolConfigs, type SimulationInput, simulate } from "../../sim/simu
 import { inlineMore } from "./engine-flags.ts";
 import { lateFaults } from "./late-faults.ts";
 import { seedOption } from "./options.ts";
-import { QueryLogFile } from "./query-log-file.ts";
-import { RecordsWriter } from "./records-file.ts";
+import type { Output } from "./output-file.ts";
+import { QueryLogFile, queryLogOutput } from "./query-log-file.ts";
+import { RecordsWriter, recordsOutput } from "./records-file.ts";
 import { renderReport } from "./report.ts";
 import { exitCodeOf, type RunReport, reportJson } from "./run-report.ts";
 import { expectedRecordsBytes, expectedSubmissions, ScenarioRun } from "./scenario-run.ts";
@@ -79,6 +80,7 @@ async function simulateScenario(
   inlineMore();
   const run = await ScenarioRun.open(path, { seed: options.seed ?? null });
   const file = recordsPath(run, options.records);
+  run.keepApart(outputsOf(file, options.queryLog));
   const log = options.queryLog === undefined ? null : new QueryLogFile(options.queryLog, run.scenario);
   const hosts = expectedSubmissions(run.scenario) > MOST_TOLD && file === null ? null : run.newHostFold();
   const progress = progressOf(run);
@@ -155,6 +157,11 @@ function inputOf(run: ScenarioRun, { inspect }: SimulateProgress): SimulationInp
     },
   };
 }
+
+export const outputsOf = (records: string | null, queryLog: string | undefined): Output[] => [
+  ...(records === null ? [] : [recordsOutput(records)]),
+  ...(queryLog === undefined ? [] : [queryLogOutput(queryLog)]),
+];
 
 function recordsPath(run: ScenarioRun, wished: SimulateOptions["records"]): string | null {
   if (typeof wished === "string") return wished;

@@ -13,10 +13,12 @@ import { parseSize, parseTime } from "../../config/scenario-units.ts";
 import { DEFAULT_SIZE_OPTIONS, type SizeOptions, sizePool } from "../../insight/size/size-pool.ts";
 import { countText, memoryText, type SizeRow, waitText } from "../../insight/size/size-report.ts";
 import { seedOption } from "./options.ts";
+import { keepApart } from "./output-file.ts";
+import { filesOf, tracesOf } from "./scenario-files.ts";
 import { patchLines, patchOf } from "./size-patch.ts";
 import { DEFAULT_DAYS, DEFAULT_SIGMA, type Opened, openProblem, type ProblemFlags } from "./size-problem.ts";
 import { SizeProgress } from "./size-progress.ts";
-import { missingShards, OutcomeBook, ofShard, parseShard, readShard, type Shard } from "./size-shards.ts";
+import { missingShards, OutcomeBook, ofShard, parseShard, readShard, type Shard, shardOutput } from "./size-shards.ts";
 import { reportLines } from "./size-text.ts";
 import { SizeThreads } from "./size-threads.ts";
 import { type ColourChoice, lookFor, type Surroundings, writeJson, writeLines } from "./surroundings.ts";
@@ -115,6 +117,8 @@ async function sized(
 ): Promise<number> {
   progress.say("drawing the days");
   const opened = await openProblem(path, flags);
+  const { scenario } = opened;
+  keepApart(flags.out === undefined ? [] : [shardOutput(flags.out)], [...filesOf(scenario), ...tracesOf(scenario)]);
   const options = optionsOf(flags);
   const fingerprint = fingerprintOf(opened, flags);
   const shards = (flags.merge ?? []).map((file) => readShard(file, fingerprint));

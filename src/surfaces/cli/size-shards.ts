@@ -5,11 +5,12 @@
  * merge runs the procedure for all candidates, taking outcomes from the files and running only what no shard
  * has run: so its report is the report of a run without shards, number for number.
  */
-import { readFileSync, writeFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { ConfigError } from "../../config/config-error.ts";
 import type { Outcome } from "../../insight/size/outcome.ts";
 import { type Evaluate, type Job, jobKey } from "../../insight/size/problem.ts";
 import { plural } from "./figures.ts";
+import { type Output, writeOutput } from "./output-file.ts";
 import { programVersion } from "./program-version.ts";
 
 export interface Shard {
@@ -30,6 +31,8 @@ export interface ShardFile {
   readonly problem: string;
   readonly outcomes: readonly (readonly [key: string, outcome: Outcome])[];
 }
+
+export const shardOutput = (path: string): Output => ({ what: "the shard", flag: "--out", path });
 
 /** `0/4`: the first of four; also what an indexed job's environment gives. */
 export function parseShard(text: string): Shard | null {
@@ -75,13 +78,7 @@ export class OutcomeBook {
       problem,
       outcomes: [...this.#outcomes],
     };
-    try {
-      writeFileSync(path, JSON.stringify(file, endless));
-    } catch (cause) {
-      throw new ConfigError({ file: path, line: null }, "the shard cannot be written", "Check folder and rights.", {
-        cause,
-      });
-    }
+    writeOutput(shardOutput(path), JSON.stringify(file, endless));
   }
 
   take({ outcomes }: ShardFile): void {

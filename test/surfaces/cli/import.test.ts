@@ -105,7 +105,7 @@ describe("waterhole import", () => {
 
   test("a trace that cannot be written says so", async () => {
     await expect(importLog(fileWith(csvOf(LOG)), { trace: "/nowhere/at/all" })).rejects.toThrow(
-      /\/nowhere\/at\/all: the trace cannot be written\. Check folder and rights/,
+      /\/nowhere\/at\/all: the trace cannot be written: there is no such folder\. Name another/,
     );
   });
 });
