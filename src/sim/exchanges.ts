@@ -134,6 +134,12 @@ export class Exchanges {
     if (this.#doChangesMatter || seat.queued > 0) this.arm(seat, now);
   }
 
+  /** False: as things are, no exchange brings the seat anything, nor moves its queue. */
+  mayMove(seat: Seat): boolean {
+    if (!this.#isStatestoreUp || !seat.canExchange) return false;
+    return this.#hasMoreFor(seat) || (seat.queued > 0 && !seat.isSettled);
+  }
+
   exchange(seat: Seat, now: Micros): void {
     const { effects } = this.#o;
     seat.exchange = NO_EVENT;

@@ -41,6 +41,10 @@ export class Faults {
   #dead = 0;
   /** By host, when it died last. */
   readonly #silentSince: Micros[] = [];
+  /** Faults of the scenario that are still to come. */
+  #toCome: number;
+  /** Ends of the time after which the statestore misses somebody. */
+  #detections = 0;
   /** Hosts that a statestore would have declared failed if it had not been away. */
   readonly #missed = new Set<number>();
   /** Chance that a release message is lost, and whose (null: everybody's). */
@@ -53,10 +57,17 @@ export class Faults {
     this.#input = input;
     this.#draws = xoshiroFor(input.scenario.seed, 0, "faults");
     this.#failureAfter = toMicros(input.scenario.cluster.statestore.failureAfter);
+    this.#toCome = input.scenario.faults.length;
+  }
+
+  /** Something is planned, or somebody is about to be missed by the statestore. */
+  get isMoreToCome(): boolean {
+    return this.#toCome > 0 || this.#detections > 0;
   }
 
   apply(fault: Fault, now: Micros): void {
     const sim = this.#sim;
+    this.#toCome--;
     sim.teller.event({ kind: "fault", at: toInstant(now), what: faultText(fault, this.#input.scenario.queries) });
     sim.exchanges.catchUpAll(now);
     switch (fault.kind) {
@@ -201,12 +212,14 @@ export class Faults {
   // Noticing
 
   #detectLater(host: number, now: Micros): void {
+    this.#detections++;
     this.#sim.events.add(now + this.#failureAfter, this.#kinds.detect, host, BY_STATESTORE);
   }
 
   noticed(host: number, by: number, now: Micros): void {
     this.#sim.exchanges.catchUpAll(now);
     if (by === BY_STATESTORE) {
+      this.#detections--;
       this.detect(host, now);
       return;
     }
@@ -258,8 +271,10 @@ export class Faults {
     for (const q of this.#of(host)) {
       if (q.state !== "running") continue;
       q.error = `The coordinator ${sim.backends[host]!.address} left the cluster`;
-      if (q.isOrphan && sim.seats[q.seat]!.isGlobal) sim.executors.stop(q, now);
-      else sim.fail(q, q.error, now);
+      if (q.isOrphan && sim.seats[q.seat]!.isGlobal) {
+        sim.executors.stop(q, now);
+        sim.abandoned(q);
+      } else sim.fail(q, q.error, now);
     }
     sim.exchanges.reservationsChanged(now);
   }

@@ -77,6 +77,8 @@ export class SimQuery implements QueryFacts {
   lostHost = -1;
   /** Its coordinator died: nobody polls, nobody releases. */
   isOrphan = false;
+  /** And nothing of it runs: nobody waits for it. */
+  isAbandoned = false;
   /** How it will have ended, and why if it failed. */
   outcome: FinishState = "finished";
   error: string | null = null;
@@ -91,6 +93,7 @@ export class SimQuery implements QueryFacts {
     this.peak = 0;
     this.isClientGone = false;
     this.isOrphan = false;
+    this.isAbandoned = false;
     this.lostHost = -1;
     this.outcome = "finished";
     this.error = null;

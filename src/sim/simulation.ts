@@ -99,7 +99,7 @@ export class Simulation {
   readonly #configs: PoolConfig[] = [];
   #rootConfig: PoolConfig;
   #live = 0;
-  /** Of them, queued with `admissiond` for a coordinator that is gone: nobody waits for them, maybe for ever (T-59). */
+  /** Of them, what `admissiond` has for coordinators that are gone, and nobody waits for: maybe for ever (T-59). */
   #abandoned = 0;
   #nextArrival: Micros = 0;
   readonly #sink: DequeueSink;
@@ -294,14 +294,26 @@ export class Simulation {
       this.now = this.#nextArrival;
       this.#arrive(this.now);
     } else {
-      // An instant is gone through to its end: its pass may let in somebody nobody waits for.
-      if (this.#live === this.#abandoned && this.#nextArrival === Number.POSITIVE_INFINITY && eventAt > this.now)
-        return false;
+      if (this.#isOver()) return false;
       const kind = this.events.take();
       this.now = this.events.time;
       this.#happen(kind, this.events.a, this.now);
     }
     return true;
+  }
+
+  /** No request is to come, nobody waits for anything, and what nobody waits for does not move any more either. */
+  #isOver(): boolean {
+    if (this.#live !== this.#abandoned || this.#nextArrival !== Number.POSITIVE_INFINITY) return false;
+    // An instant is gone through to its end: its pass may let in somebody nobody waits for.
+    if (this.events.nextTime <= this.now) return false;
+    return this.#abandoned === 0 || !this.#mayAbandonedMove();
+  }
+
+  /** By what is planned, by a heartbeat, or by an exchange that brings something. */
+  #mayAbandonedMove(): boolean {
+    if (this.#passesDue > 0 || this.faults.isMoreToCome || this.exchanges.mayMove(this.seats[0]!)) return true;
+    return this.queries.some((q) => q.isOrphan && q.hears !== NO_EVENT);
   }
 
   #happen(kind: number, a: number, now: Micros): void {
@@ -489,7 +501,6 @@ export class Simulation {
     seat.queued--;
     seat.isSettled = false;
     this.#leftInPass++;
-    if (q.isOrphan) this.#abandoned--;
     if (q.timeout !== NO_EVENT) this.events.remove(q.timeout);
     q.timeout = NO_EVENT;
   }
@@ -689,6 +700,7 @@ export class Simulation {
   end(q: SimQuery, how: Ending, now: Micros): void {
     const { submission, isClientGone } = q;
     if (q.cancel !== NO_EVENT) this.events.remove(q.cancel);
+    if (q.isAbandoned) this.#abandoned--;
     q.free();
     this.#free.push(q.slot);
     this.#live--;
@@ -732,8 +744,18 @@ export class Simulation {
     q.hears = NO_EVENT;
     this.tellClient(q, "failed", now);
     if (q.state === "running") this.executors.suspend(q);
-    else if (q.admission.state === "queued") this.#abandoned++;
-    else this.end(q, "failed", now);
+    else if (q.admission.state !== "queued") {
+      this.end(q, "failed", now);
+      return;
+    }
+    if (!q.isHoldingAll) this.abandoned(q);
+  }
+
+  /** With `admissiond`, and no coordinator: nothing of it runs, and nobody waits for it. */
+  abandoned(q: SimQuery): void {
+    if (this.#service === null || q.isAbandoned) return;
+    q.isAbandoned = true;
+    this.#abandoned++;
   }
 
   /** With `admissiond`: released because their coordinator is gone (9.5). And who runs on hosts that left must fail. */

@@ -369,4 +369,29 @@ describe("9.5 processes that die", () => {
     expect(survivor?.at).toBeGreaterThan(11_000);
     expect(survivor?.at).toBeLessThanOrEqual(11_400);
   });
+
+  /** Ten run at coord-1 and three wait there; it dies at 2 s and is missed at 12 s. Nobody else asks for anything. */
+  const left = {
+    coordinators: 1,
+    admission: "admissiond",
+    arrivals: [{ at: "0s", query: "minute", count: 13 }],
+  } as const;
+  const dies = { fault: "coordinatorDies", at: "2s", host: "coord-1" };
+
+  test("T-59 though nobody waits for them: one with each exchange, as each refusal ends its pass", () => {
+    const events = told({ ...left, faults: [dies] });
+    const refused = ofKind(events, "rejected");
+    expect(refused.map((e) => e.reason.rule)).toEqual(["REJ-C2", "REJ-C2", "REJ-C2"]);
+    const missed = ofKind(events, "released").map((e) => e.at);
+    expect(missed).toEqual(Array(10).fill(missed[0]));
+    expect(refused.map((e) => Math.round(e.at - missed[0]!))).toEqual([0, 100, 200]);
+    expect(missed[0]).toBeGreaterThanOrEqual(12_000);
+  });
+
+  test("T-59 with the statestore gone nobody is missed: three stay queued, ten are held, and the run ends", () => {
+    const events = told({ ...left, faults: [{ fault: "statestoreStops", at: "1s" }, dies] });
+    expect(ofKind(events, "rejected")).toEqual([]);
+    expect(ofKind(events, "released")).toEqual([]);
+    expect(ofKind(events, "queued")).toHaveLength(3);
+  });
 });
