@@ -50,7 +50,15 @@ export interface AdmissiondSurroundings extends Omit<DeskSurroundings, "tell" | 
   readonly recoveryGraceMs: number;
   /** A fault: this release message of the coordinator does not arrive. */
   losesRelease(coordinator: string): boolean;
+  /** It has heard from the statestore. */
+  roundEnded(): void;
 }
+
+/**
+ * Rounds with the statestore after which one more brings nothing, if nothing has changed: what a host has given back
+ * is published within two of them and read in the next, and the pass after that is over by the one that follows.
+ */
+const QUIET_ROUNDS = 4;
 
 export class Admissiond implements TopicReader {
   readonly address: string;
@@ -63,6 +71,9 @@ export class Admissiond implements TopicReader {
   readonly looks: HostLooks;
   /** Of the processes that are there, by coordinator. */
   readonly #desks = new Map<string, ServiceDesk>();
+  /** Rounds since something last changed. */
+  #quiet = 0;
+  #heartbeatsDue = 0;
 
   constructor(options: ControllerOptions, timing: ServiceTiming, around: AdmissiondSurroundings) {
     this.address = options.hostId;
@@ -72,7 +83,7 @@ export class Admissiond implements TopicReader {
     const controller = new RecordedController(options, (call, now) => around.tell({ kind: "called", call, now }));
     this.service = new AdmissionService(controller);
     this.looks = new HostLooks(() => [controller], around.hostsChecked);
-    const sink = sinkFor(around, this.looks);
+    const sink = sinkFor(around, this.looks, () => this.stirred());
     const pass = (): void => {
       this.service.dequeuePass(around.now(), sink);
       this.looks.lookNow(around.now());
@@ -99,7 +110,31 @@ export class Admissiond implements TopicReader {
   }
 
   changed(): void {
+    this.stirred();
     this.#pass.look();
+  }
+
+  /** Something is other than it was. */
+  stirred(): void {
+    this.#quiet = 0;
+  }
+
+  /** False: of what it has, nothing leaves by itself any more. */
+  mayMove(isStatestoreUp: boolean): boolean {
+    if (this.#heartbeatsDue > 0 || this.#pass.comes) return true;
+    const hasNews = this.around.membership() !== this.service.controller.membership;
+    return isStatestoreUp && (hasNews || this.#quiet < QUIET_ROUNDS);
+  }
+
+  /** Only heartbeats that bring something are sent: after a release that got lost, and of a new process (9.5). */
+  planHeartbeat(beat: (now: Instant) => void): void {
+    const { around, timing } = this;
+    this.#heartbeatsDue++;
+    around.timers.at(nextHeartbeat(timing.heartbeat, around.now()) as Instant, (now) => {
+      this.#heartbeatsDue--;
+      beat(now);
+      this.changed();
+    });
   }
 
   disconnected(): void {
@@ -118,22 +153,29 @@ export class Admissiond implements TopicReader {
   exchange(_usages: readonly PoolUsage[], update: TopicUpdate, now: Instant, then: Exchanged): void {
     const { controller } = this.service;
     const membership = this.around.membership();
-    if (membership !== controller.membership && !this.#recovery.holds(now))
+    this.#quiet++;
+    if (membership !== controller.membership && !this.#recovery.holds(now)) {
+      this.stirred();
       tellReleased(this.service.setMembership(membership));
+    }
     const entries = controller.collectUpdate();
+    if (update.entries.some((e) => e.host !== this.address)) this.stirred();
     controller.applyUpdate(update, now);
-    this.changed();
+    this.#pass.look();
     then(entries, now);
     this.looks.lookNow(now);
+    this.around.roundEnded();
   }
 }
 
 /** A pass never asks anything: what follows from it comes when somebody hears. */
-function sinkFor({ now }: AdmissiondSurroundings, looks: HostLooks): DequeueSink {
+function sinkFor({ now }: AdmissiondSurroundings, looks: HostLooks, stirred: () => void): DequeueSink {
   const decided =
     (decision: (q: AdmissionQuery, at: Instant) => Decision) =>
-    (q: AdmissionQuery): void =>
+    (q: AdmissionQuery): void => {
+      stirred();
       deskOf(q).decided(q, decision(q, now()), now());
+    };
   return {
     admitted: decided(admissionOf),
     rejected: decided((q, at) => rejectedEvent(q, true, at)),
@@ -293,17 +335,14 @@ class ServiceDesk implements AdmissionDesk {
     return this.#admissiond.around.losesRelease(this.#coordinator);
   }
 
-  /** Only heartbeats that bring something are sent: after a release that got lost, and of a new process (9.5). */
   planHeartbeat(): void {
-    const { around, timing } = this.#admissiond;
-    around.timers.at(nextHeartbeat(timing.heartbeat, around.now()) as Instant, (now) => this.#heartbeat(now));
+    this.#admissiond.planHeartbeat((now) => this.#heartbeat(now));
   }
 
   #heartbeat(now: Instant): void {
     if (!this.#isOpen) return;
     const { service, timing } = this.#admissiond;
     tellReleased(service.heartbeat(this.#coordinator, Math.floor(now / timing.heartbeat), this.#live));
-    this.#admissiond.changed();
   }
 
   /** Only `admissiond` itself talks to the statestore. */

@@ -6,7 +6,12 @@
  */
 import type { BackendDescriptor } from "../core/cluster/backend.ts";
 import { type BlacklistTiming, ExecutorBlacklist } from "../core/cluster/blacklist.ts";
-import { type Membership, membershipOf, withRemovedCoordinators } from "../core/cluster/membership.ts";
+import {
+  EMPTY_MEMBERSHIP,
+  type Membership,
+  membershipOf,
+  withRemovedCoordinators,
+} from "../core/cluster/membership.ts";
 import { MembershipRecovery } from "../core/cluster/membership-recovery.ts";
 import type { Instant } from "../core/units.ts";
 
@@ -94,11 +99,13 @@ export class OwnView {
     this.#heard = cluster.membership;
   }
 
-  /** A new process: it holds nothing against anybody. */
+  /** A new process: it has heard of nobody, and holds nothing against anybody. */
   restart(): void {
     this.#blacklist = new ExecutorBlacklist(this.#settings.blacklist);
     this.#recovery = new MembershipRecovery(this.#settings.recoveryGraceMs);
+    this.#heard = EMPTY_MEMBERSHIP;
     this.#seen = null;
+    this.#current = null;
   }
 
   /** Of the process's line to the statestore. */

@@ -17,7 +17,7 @@ import { hostNameOf } from "../config/scenario-cluster.ts";
 import { BackendRelease, type ReleaseTiming } from "../core/admission/backend-release.ts";
 import { rejectionError, timeoutError } from "../core/admission/reasons.ts";
 import { fail, invariant } from "../core/assert.ts";
-import type { Membership } from "../core/cluster/membership.ts";
+import { EMPTY_MEMBERSHIP } from "../core/cluster/membership.ts";
 import type { EventOf, RunEvent } from "../core/events.ts";
 import { reservationLimitFor } from "../core/memory/reservation-limit.ts";
 import { queryIdParts } from "../core/memory/tracker-records.ts";
@@ -49,13 +49,18 @@ export interface CoordinatorSurroundings {
   hostNumber(address: string): number;
   /** The query is over for its client. */
   answered(query: LiveQuery, how: Ending, at: Instant): void;
-  /** False: nothing of it is left, or nobody knows whether anything will ever come of it (T-59). */
-  setUnderWay(query: LiveQuery, isUnderWay: boolean): void;
+  stands(query: LiveQuery, standing: Standing): void;
   /** Its instances report here from now on. */
   route(task: number, coordinator: Coordinator, query: LiveQuery): void;
   /** Real microseconds from a query's submission to a fragment's claimed minimum. */
   noteStart(query: LiveQuery, at: Instant): void;
 }
+
+/**
+ * Whether a query keeps a run going. Abandoned: `admissiond` has it for a process that is gone; nobody waits for it,
+ * nothing of it runs, and nothing may ever come of it (T-59).
+ */
+export type Standing = "underWay" | "abandoned" | "over";
 
 /** With more hosts than this, instances tell only where a growth begins and ends. */
 const WIDE = 32;
@@ -71,7 +76,7 @@ export class Coordinator implements TopicReader {
   readonly #queries = new Map<string, LiveQuery>();
   #desk: AdmissionDesk;
   /** What the desk was told last. */
-  #membership: Membership | null = null;
+  #membership = EMPTY_MEMBERSHIP;
   /** Who waits for the answer to an exchange, in the order in which they were begun. */
   #exchanges: Exchanged[] = [];
   isAlive = true;
@@ -96,7 +101,7 @@ export class Coordinator implements TopicReader {
   submit(submission: Submission, now: Instant): void {
     const q = new LiveQuery(submission, this.#desk, now);
     this.#queries.set(q.id, q);
-    this.#around.setUnderWay(q, true);
+    this.#around.stands(q, "underWay");
     this.#tellSubmitted(q);
     const refused = submission.unresolved ?? (this.isAlive ? null : `Could not connect to ${this.address}`);
     if (refused !== null) {
@@ -236,7 +241,7 @@ export class Coordinator implements TopicReader {
     }
     if (orders.length === 0) {
       // Nothing runs anywhere: the query only takes its time.
-      this.#around.timers.at((now + submission.duration) as Instant, (at) => this.#allEnded(q, at));
+      q.nextEnd = this.#around.timers.at((now + submission.duration) as Instant, (at) => this.#allEnded(q, at));
       return;
     }
     fleet.startFragments(
@@ -299,6 +304,14 @@ export class Coordinator implements TopicReader {
     q.outcome = outcome;
     q.error = why;
     if (q.open.size > 0) this.#around.fleet.cancel([...q.open.keys()]);
+    else this.#endsNow(q);
+  }
+
+  /** Nothing of it runs anywhere: only the end of its time was waited for. */
+  #endsNow(q: LiveQuery): void {
+    if (q.nextEnd === null) return;
+    this.#around.timers.cancel(q.nextEnd);
+    q.nextEnd = this.#around.timers.at(this.#around.now(), (at) => this.#allEnded(q, at));
   }
 
   /** 9.1. The coordinator's own host is done only with the query. */
@@ -330,6 +343,7 @@ export class Coordinator implements TopicReader {
       q.lost = left;
       q.state = "held";
       this.#answer(q, q.outcome, now);
+      if (q.isOrphan) this.#around.stands(q, "abandoned");
     }
   }
 
@@ -358,7 +372,7 @@ export class Coordinator implements TopicReader {
     q.state = "over";
     this.#queries.delete(q.id);
     this.#answer(q, how, now);
-    this.#around.setUnderWay(q, false);
+    this.#around.stands(q, "over");
   }
 
   #answer(q: LiveQuery, how: Ending, now: Instant): void {
@@ -437,17 +451,21 @@ export class Coordinator implements TopicReader {
       q.outcome = "failed";
       q.error = why;
       this.#leaveToAdmissiond(q, now);
-    } else this.#stopRunning(q, "failed", why);
+    } else if (q.state === "held") this.#around.stands(q, "abandoned");
+    else this.#stopRunning(q, "failed", why);
   }
 
   /** Nobody will hear of it. It may stand in the queue for ever; admitted, it is held until it is missed (9.5). */
   #leaveToAdmissiond(q: LiveQuery, now: Instant): void {
-    if (q.decision === null) this.#around.setUnderWay(q, false);
-    else if (q.decision.kind === "admission") {
+    if (q.decision !== null && q.decision.kind !== "admission") {
+      this.#end(q, "failed", now);
+      return;
+    }
+    if (q.decision !== null) {
       q.state = "held";
       this.#place(q, q.decision);
-      this.#around.setUnderWay(q, true);
-    } else this.#end(q, "failed", now);
+    }
+    this.#around.stands(q, "abandoned");
   }
 
   #lostWaiting(q: LiveQuery, why: string, now: Instant): void {
@@ -462,7 +480,7 @@ export class Coordinator implements TopicReader {
   restart(): void {
     this.view.restart();
     this.#desk = this.#newDesk();
-    this.#membership = null;
+    this.#membership = EMPTY_MEMBERSHIP;
     this.isAlive = true;
   }
 

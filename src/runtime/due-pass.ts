@@ -18,6 +18,11 @@ export class DuePass {
     this.#soon = soon;
   }
 
+  /** One is due, and comes in a later turn. */
+  get comes(): boolean {
+    return this.#comes;
+  }
+
   /** Something at the controller may have changed. */
   look(): void {
     if (this.#comes || !this.#isOpen || !this.#controller.isPassDue) return;

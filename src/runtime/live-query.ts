@@ -37,6 +37,8 @@ export class LiveQuery {
   /** Admission holds nothing of it any more. */
   isReleased = false;
   cancel: Appointment | null = null;
+  /** End of one that only takes its time. */
+  nextEnd: Appointment | null = null;
 
   /** Its schedule, once it is admitted. */
   places: readonly Place[] = [];

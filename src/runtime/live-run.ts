@@ -2,8 +2,8 @@
  * A scenario on the live fleet: real threads, real memory, real files, on a clock that is real time multiplied.
  *
  * The main thread takes requests from the workload when they are due, hands them to their coordinator, and is told
- * what became of them; it never waits. The run is over when nothing is due and nothing is under way; then the fleet is
- * stopped and every book is looked at once more.
+ * what became of them (`LiveCluster`); it never waits. When nothing more is to come the fleet is stopped and every book
+ * is looked at once more.
  *
  *   running --drain--> draining --stop--> stopping --> over
  *      '------ nothing left ---------------------------^
@@ -13,62 +13,35 @@
  */
 import { createHistogram } from "node:perf_hooks";
 import { ConfigError } from "../config/config-error.ts";
-import { controllerFlagsOf } from "../config/controller-flags.ts";
 import type { ImpalaFlags } from "../config/impala-flags.ts";
-import type { PoolSource } from "../config/pool-directory.ts";
-import type { Fault, Scenario } from "../config/scenario.ts";
+import type { Scenario } from "../config/scenario.ts";
 import { backendsOf } from "../config/scenario-cluster.ts";
 import { changedPools, flagsOf, openPools } from "../config/scenario-pools.ts";
-import { serviceTimingOf } from "../config/service-timing.ts";
-import {
-  type ControllerFlags,
-  type ControllerOptions,
-  controllerOptions,
-} from "../core/admission/controller-options.ts";
-import type { TellHostCheck } from "../core/admission/host-looks.ts";
-import { fail, InvariantError } from "../core/assert.ts";
+import type { ControllerFlags } from "../core/admission/controller-options.ts";
+import { InvariantError } from "../core/assert.ts";
 import type { BackendDescriptor } from "../core/cluster/backend.ts";
 import type { RunEvent } from "../core/events.ts";
 import { checkLedger } from "../core/memory/ledger-checks.ts";
-import { DEFAULT_POOL_CONFIG, type PoolConfig, ROOT_POOL } from "../core/pool-config.ts";
+import type { PoolConfig } from "../core/pool-config.ts";
 import type { Instant, Millis } from "../core/units.ts";
 import { poolResolver } from "../workload/pool-resolver.ts";
 import { createWorkload } from "../workload/scenario-workload.ts";
 import { withTraces } from "../workload/traces.ts";
-import type { Ending, Workload } from "../workload/workload.ts";
-import { Admissiond } from "./admissiond.ts";
+import type { Workload } from "../workload/workload.ts";
 import { FineAlarm, finenessFor } from "./alarm.ts";
 import { AlarmThread } from "./alarm-thread.ts";
-import { ClusterView, OwnView } from "./cluster-view.ts";
-import { Coordinator, type CoordinatorSurroundings, type OpenDesk } from "./coordinator.ts";
+import type { Coordinator, OpenDesk } from "./coordinator.ts";
 import { type EmulatedClock, startClock } from "./emulated-clock.ts";
 import { Fleet, type HostMarks } from "./fleet.ts";
 import { hostSpecs } from "./host-sizes.ts";
-import { LiveFaults } from "./live-faults.ts";
+import { LiveCluster } from "./live-cluster.ts";
+import { type LivePools, MOST_POOLS, PoolsInForce } from "./live-pools.ts";
 import type { LiveQuery } from "./live-query.ts";
-import { LiveStatestore, type SubscriberSpec } from "./live-statestore.ts";
-import { LocalDesk } from "./local-desk.ts";
 import type { Progress } from "./protocol.ts";
 import type { RunBus } from "./run-bus.ts";
 import { CoordinatorThreads } from "./thread-desk.ts";
-import { type Appointment, Timers } from "./timers.ts";
+import { Timers } from "./timers.ts";
 import { withResolvers } from "./with-resolvers.ts";
-
-/** The pools as they are now; a fault can put others in their place. */
-export interface LivePools {
-  current(): PoolSource;
-  change(fault: Extract<Fault, { kind: "configChanges" }>): void;
-  /** Files that are followed while the run goes on; left out: none are. */
-  readonly followed?: FollowedFiles;
-}
-
-/** Emulated time begins, and from then on the files are looked at when they are due. */
-export interface FollowedFiles {
-  begin(): void;
-  readonly nextCheck: Instant;
-  /** True: pools or placement may be others than before. */
-  check(now: Instant): boolean;
-}
 
 export interface LiveOptions {
   readonly flags: ImpalaFlags;
@@ -102,13 +75,9 @@ export interface LiveReport {
   readonly scratchRemoved: readonly string[];
 }
 
-/** Hosts and pools can be more than anybody will have; a ledger costs memory only where it is used. */
-const MOST_POOLS = 1024;
+/** More than anybody will have; a ledger costs memory only where it is used. */
 const QUERIES_PER_HOST = 4096;
 const MOST_THREADS = 10;
-const ADMISSIOND = "admissiond:29500";
-/** Submissions in one turn of the event loop: a burst must not hold up what comes from the threads. */
-const MOST_IN_A_TURN = 64;
 /** Real milliseconds between two looks at a ledger. */
 const CHECK_EVERY = 5;
 /** Real milliseconds that a stop waits for cancelled instances to say so. */
@@ -152,41 +121,24 @@ export function runLive(
 export class LiveRun {
   readonly scenario: Scenario;
   readonly backends: readonly BackendDescriptor[];
-  readonly cluster: ClusterView;
+  readonly cluster: LiveCluster;
   readonly fleet: Fleet;
-  /** Null: each coordinator decides for its own queries. */
-  readonly admissiond: Admissiond | null;
-  readonly coordinators: readonly Coordinator[];
   /** Of the coordinators that have some. */
   readonly #coordinatorThreads: CoordinatorThreads[] = [];
-  readonly statestore: LiveStatestore;
-  readonly workload: Workload;
   readonly timers: Timers;
   readonly #clock: EmulatedClock;
   readonly #alarmThread: AlarmThread;
   readonly bus: RunBus;
-  readonly #pools: LivePools;
-  readonly #faults: LiveFaults;
-  readonly #hostNumbers: ReadonlyMap<string, number>;
-  readonly #poolNumbers = new Map<string, number>();
-  readonly #poolNames: string[] = [];
-  readonly #configs = new Map<string, PoolConfig>();
-  /** Who hears of an instance. */
-  readonly #routes = new Map<number, { readonly coordinator: Coordinator; readonly query: LiveQuery }>();
+  readonly #pools: PoolsInForce;
   readonly #starts = createHistogram();
   #state: "new" | "running" | "draining" | "stopping" | "over" = "new";
-  readonly #underWay = new Set<LiveQuery>();
-  #arrival: Appointment | null = null;
-  #isArriving = false;
-  #lastEnd = 0 as Instant;
   readonly #isChecked: boolean;
   #checks = 0;
   readonly #over: PromiseWithResolvers<void> = withResolvers();
 
   constructor(scenario: Scenario, workload: Workload, pools: LivePools, bus: RunBus, options: LiveOptions) {
     this.scenario = scenario;
-    this.workload = workload;
-    this.#pools = pools;
+    this.#pools = new PoolsInForce(pools);
     this.#isChecked = options.check === true;
     this.bus = bus;
     this.#clock = startClock(scenario.scale.time);
@@ -197,18 +149,16 @@ export class LiveRun {
     const alarm = new FineAlarm(this.#clock, this.#alarmThread, finenessFor(scenario.scale.time));
     this.timers = new Timers(this.#clock, (error) => this.#broke(error), alarm);
     this.backends = backendsOf(scenario.cluster);
-    this.#hostNumbers = new Map(this.backends.map((b, i) => [b.address, i]));
-    this.cluster = new ClusterView(this.backends, options.flags.cluster_membership_retained_removed_coords);
     this.fleet = this.#openFleet(options);
-    this.#faults = new LiveFaults(this);
-    this.admissiond = scenario.cluster.admission === "admissiond" ? this.#openAdmissiond(options.flags) : null;
-    this.coordinators = this.#openCoordinators(options.flags);
-    this.statestore = new LiveStatestore(scenario.cluster.statestore, this.#subscribers(), {
+    this.cluster = new LiveCluster(scenario, workload, this.#pools, options.flags, {
       timers: this.timers,
       fleet: this.fleet,
       now: () => this.now(),
+      soon: (act) => this.soon(act),
       emit: (event) => this.emit(event),
-      pools: this.#poolNames,
+      openDesk: (hostId, flags) => this.#deskOnThread(hostId, flags),
+      noteStart: (query, at) => this.#noteStart(query, at),
+      over: () => this.#over.resolve(),
     });
   }
 
@@ -224,9 +174,8 @@ export class LiveRun {
     return this.#state;
   }
 
-  /** Queries under way. */
-  get live(): number {
-    return this.#underWay.size;
+  get coordinators(): readonly Coordinator[] {
+    return this.cluster.coordinators;
   }
 
   /** Once. Resolves when all is over and nothing is left; rejects when the run broke, with nothing left either. */
@@ -237,10 +186,7 @@ export class LiveRun {
     const startedAt = performance.now();
     if (this.#state === "new") {
       this.#state = "running";
-      this.statestore.start(this.now());
-      this.#faults.plan();
-      this.#followFiles();
-      this.#armArrivals();
+      this.cluster.begin();
       if (this.#isChecked) void this.#check();
     } else this.#over.resolve();
     const broken = await this.#over.promise.then(
@@ -257,7 +203,7 @@ export class LiveRun {
     const leftBehind = await this.fleet.stop();
     if (broken !== null) throw broken;
     return {
-      took: { emulated: this.#lastEnd as number as Millis, realMs },
+      took: { emulated: this.cluster.lastEnd as number as Millis, realMs },
       threads: this.fleet.numThreads,
       hosts,
       starts: this.#startFigures(),
@@ -289,9 +235,7 @@ export class LiveRun {
     if (this.#state === "new") this.#state = "draining";
     if (this.#state !== "running") return;
     this.#state = "draining";
-    this.timers.cancel(this.#arrival);
-    for (const c of this.coordinators) for (const q of [...c.queries]) c.leaveQueue(q);
-    this.#overIfDone();
+    this.cluster.shut();
   }
 
   /** Ctrl-C twice. */
@@ -299,57 +243,8 @@ export class LiveRun {
     this.drain();
     if (this.#state !== "draining") return;
     this.#state = "stopping";
-    for (const c of this.coordinators) for (const q of [...c.queries]) c.cancel(q);
     setTimeout(() => this.#over.resolve(), STOP_PATIENCE).unref();
-    this.#overIfDone();
-  }
-
-  // Arrivals
-
-  #armArrivals(): void {
-    if (this.#state !== "running" || this.#isArriving) return;
-    const at = this.workload.nextAt();
-    this.timers.cancel(this.#arrival);
-    this.#arrival = null;
-    if (at === Number.POSITIVE_INFINITY) this.#overIfDone();
-    else this.#arrival = this.timers.at(at, () => this.#arrive());
-  }
-
-  #arrive(): void {
-    this.#isArriving = true;
-    let taken = 0;
-    for (; this.#state === "running" && taken < MOST_IN_A_TURN && this.workload.nextAt() <= this.now(); taken++) {
-      const submission = this.workload.take();
-      this.#coordinatorFor(submission.coordinator).submit(submission, this.now());
-    }
-    this.#isArriving = false;
-    if (taken === MOST_IN_A_TURN) this.soon(() => this.#arrive());
-    else this.#armArrivals();
-  }
-
-  #coordinatorFor(address: string): Coordinator {
-    return this.coordinators.find((c) => c.address === address) ?? fail(`no coordinator ${address}`);
-  }
-
-  #answered(query: LiveQuery, how: Ending, at: Instant): void {
-    this.#lastEnd = at;
-    this.workload.ended(query.submission, how, at);
-    // An ending can bring the next request nearer; look when whoever told us is done.
-    this.soon(() => this.#armArrivals());
-  }
-
-  #setUnderWay(query: LiveQuery, isUnderWay: boolean): void {
-    if (isUnderWay) this.#underWay.add(query);
-    else if (this.#underWay.delete(query)) this.#overIfDone();
-  }
-
-  #overIfDone(): void {
-    if (this.#underWay.size > 0) return;
-    const isExhausted = this.#state === "running" && this.workload.nextAt() === Number.POSITIVE_INFINITY;
-    if (isExhausted || this.#state === "draining" || this.#state === "stopping") {
-      this.statestore.stop();
-      this.#over.resolve();
-    }
+    this.cluster.cancelAll();
   }
 
   // The fleet
@@ -384,86 +279,19 @@ export class LiveRun {
       },
       {
         progress: (batch) => this.guard(() => this.#progress(batch)),
-        hostLost: (host, why) => this.guard(() => this.#faults.hostLost(this.backends[host]!.address, why)),
-        hostReady: (host) => this.guard(() => this.#faults.hostReady(this.backends[host]!.address)),
+        hostLost: (host, why) => this.guard(() => this.cluster.hostLost(host, why)),
+        hostReady: (host) => this.guard(() => this.cluster.hostReady(host)),
       },
     );
   }
 
   #progress(batch: readonly Progress[]): void {
-    for (const p of batch) {
-      // Told anew: a query that is released late in the batch has held its places until then.
-      const now = this.now();
-      if (p.kind === "broken") {
-        this.#booksBroke(p.text);
-        continue;
-      }
-      const route = this.#routes.get(p.task);
-      if (route === undefined) continue;
-      if (p.kind === "finished") this.#routes.delete(p.task);
-      route.coordinator.progress(route.query, p, now);
-    }
+    for (const p of batch) if (p.kind === "broken") this.#booksBroke(p.text);
+    this.cluster.progress(batch);
   }
 
   hostNumber(address: string): number {
-    return this.#hostNumbers.get(address) ?? fail(`no host ${address}`);
-  }
-
-  // Coordinators
-
-  #openCoordinators(flags: ImpalaFlags): Coordinator[] {
-    const around = this.#surroundings(flags);
-    const settings = {
-      blacklist: {
-        maxMissedHeartbeats: flags.statestore_max_missed_heartbeats,
-        heartbeatMs: flags.statestore_heartbeat_frequency_ms,
-      },
-      recoveryGraceMs: flags.statestore_subscriber_recovery_grace_period_ms,
-    };
-    const addresses = this.backends.filter((b) => b.isCoordinator).map((b) => b.address);
-    const deskOf = this.#deskChoice(addresses, controllerFlagsOf(flags));
-    return addresses.map(
-      (address) => new Coordinator(address, deskOf(address), new OwnView(this.cluster, settings), around),
-    );
-  }
-
-  #deskChoice(addresses: readonly string[], flags: ControllerFlags): (address: string) => OpenDesk {
-    const { admissiond } = this;
-    if (admissiond !== null) return (address) => (hear) => admissiond.open(address, hear);
-    // One that decides alone needs no thread of its own: nobody disagrees with it, and a message costs more than it.
-    if (addresses.length === 1) return (hostId) => this.#deskHere(controllerOptions({ hostId, flags }));
-    return (address) => this.#deskOnThread(address, flags);
-  }
-
-  #openAdmissiond(flags: ImpalaFlags): Admissiond {
-    const options = controllerOptions({ hostId: ADMISSIOND, mode: "global", flags: controllerFlagsOf(flags) });
-    return new Admissiond(options, serviceTimingOf(flags), {
-      timers: this.timers,
-      now: () => this.now(),
-      soon: (act) => this.soon(act),
-      membership: () => this.cluster.membership,
-      recoveryGraceMs: flags.statestore_subscriber_recovery_grace_period_ms,
-      hostsChecked: this.#hostsChecked,
-      losesRelease: (coordinator) => this.#faults.losesRelease(coordinator),
-      tell: (told) => {
-        const at = this.now();
-        this.emit({ kind: "controllerCall", at, controller: ADMISSIOND, now: told.now, call: told.call });
-      },
-    });
-  }
-
-  readonly #hostsChecked: TellHostCheck = ({ id }, slots, hostMemory) =>
-    this.emit({ kind: "hostsChecked", at: this.now(), query: id, slots, hostMemory });
-
-  #deskHere(options: ControllerOptions): OpenDesk {
-    return (tell) =>
-      new LocalDesk(options, {
-        timers: this.timers,
-        now: () => this.now(),
-        soon: (act) => this.soon(act),
-        tell,
-        hostsChecked: this.#hostsChecked,
-      });
+    return this.cluster.hostNumber(address);
   }
 
   #deskOnThread(hostId: string, flags: ControllerFlags): OpenDesk {
@@ -473,36 +301,6 @@ export class LiveRun {
     );
     this.#coordinatorThreads.push(threads);
     return (hear) => threads.open(hear);
-  }
-
-  #subscribers(): SubscriberSpec[] {
-    const { admissiond } = this;
-    const ownController = (address: string): Coordinator | null =>
-      admissiond === null ? (this.coordinators.find((c) => c.address === address) ?? null) : null;
-    const backends = this.backends.map(({ address }, host) => ({ address, host, coordinator: ownController(address) }));
-    return admissiond === null ? backends : [...backends, { address: ADMISSIOND, host: -1, coordinator: admissiond }];
-  }
-
-  #surroundings(flags: ImpalaFlags): CoordinatorSurroundings {
-    return {
-      fleet: this.fleet,
-      timers: this.timers,
-      classes: this.scenario.queries,
-      releaseTiming: {
-        delayMs: flags.release_backend_states_delay_ms,
-        decayFactor: flags.batched_release_decay_factor,
-      },
-      now: () => this.now(),
-      emit: (event) => this.emit(event),
-      poolNumber: (name) => this.#poolNumber(name),
-      configOf: (pool) => this.configOf(pool),
-      rootConfig: () => this.configOf(ROOT_POOL),
-      hostNumber: (address) => this.hostNumber(address),
-      answered: (query, how, at) => this.#answered(query, how, at),
-      setUnderWay: (query, isUnderWay) => this.#setUnderWay(query, isUnderWay),
-      route: (task, coordinator, query) => void this.#routes.set(task, { coordinator, query }),
-      noteStart: (query, at) => this.#noteStart(query, at),
-    };
   }
 
   #noteStart(query: LiveQuery, at: Instant): void {
@@ -527,48 +325,9 @@ export class LiveRun {
     };
   }
 
-  // Pools
-
-  /** The same object until the configuration changes: controllers compare it by identity. */
+  /** As it is now. */
   configOf(pool: string): PoolConfig {
-    let config = this.#configs.get(pool);
-    if (config === undefined) {
-      const found = this.#pools.current().lookUp(pool);
-      // A query of a pool without a record ends before admission (1.5); `root` may be such a pool.
-      config = found.kind === "found" ? found.config : DEFAULT_POOL_CONFIG;
-      this.#configs.set(pool, config);
-    }
-    return config;
-  }
-
-  changePools(fault: Extract<Fault, { kind: "configChanges" }>): void {
-    this.#pools.change(fault);
-    this.#configs.clear();
-  }
-
-  #followFiles(): void {
-    const { followed } = this.#pools;
-    if (followed === undefined) return;
-    followed.begin();
-    const look = (now: Instant): void => {
-      if (followed.check(now)) {
-        this.#configs.clear();
-        this.workload.configurationChanged();
-      }
-      this.timers.at(followed.nextCheck, look);
-    };
-    if (followed.nextCheck < Number.POSITIVE_INFINITY) this.timers.at(followed.nextCheck, look);
-  }
-
-  #poolNumber(name: string): number {
-    let number = this.#poolNumbers.get(name);
-    if (number === undefined) {
-      number = this.#poolNames.length;
-      if (number >= MOST_POOLS) fail(`more than ${MOST_POOLS} pools in one run`);
-      this.#poolNumbers.set(name, number);
-      this.#poolNames.push(name);
-    }
-    return number;
+    return this.#pools.configOf(pool);
   }
 
   // Bugs of ours

@@ -102,6 +102,10 @@ export class LiveStatestore {
     });
   }
 
+  get isRunning(): boolean {
+    return this.#isRunning;
+  }
+
   /** Nobody is called any more; what was on its way is lost. */
   stop(): void {
     this.#isRunning = false;
@@ -119,7 +123,7 @@ export class LiveStatestore {
     for (const s of this.#subscribers) {
       if (!s.isAlive) continue;
       s.life++;
-      s.coordinator?.reconnected(now);
+      if (!s.isCutOff) s.coordinator?.reconnected(now);
       this.#store.subscribe(s.address, s.coordinator === null);
       this.#plan(s, (now + this.#spec.every) as Instant);
     }
@@ -129,7 +133,7 @@ export class LiveStatestore {
     for (const s of this.#named(address)) {
       s.isCutOff = isCutOff;
       if (isCutOff) s.coordinator?.disconnected();
-      else s.coordinator?.rejoined();
+      else if (this.#isRunning) s.coordinator?.rejoined();
     }
   }
 
@@ -150,7 +154,10 @@ export class LiveStatestore {
       s.isAlive = true;
       s.isCutOff = false;
       s.life++;
-      if (!this.#isRunning) continue;
+      if (!this.#isRunning) {
+        s.coordinator?.disconnected();
+        continue;
+      }
       this.#store.subscribe(s.address, s.coordinator === null);
       this.#plan(s, now);
     }

@@ -152,6 +152,29 @@ describe("9.5 what admissiond is not told", () => {
   });
 });
 
+describe("nothing hangs (stepped, and for more stories, in ends.test.ts)", () => {
+  test("the statestore is gone for good, all coordinators die: nobody is missed, and the run ends", async () => {
+    const scenario = of({
+      query: { duration: "100s" },
+      arrivals: [{ at: "0s", query: "q", count: 7 }],
+      faults: [
+        { at: "20s", fault: "statestoreStops" },
+        { at: "30s", fault: "coordinatorDies", host: "coord-1" },
+        { at: "30s", fault: "coordinatorDies", host: "coord-2" },
+      ],
+      time: 100,
+    });
+    const { events, report } = await runOf(scenario);
+    expect(report.ended).toBe("complete");
+    expect(fates(events)).toEqual(fates(simulated(scenario)));
+    expect(Object.values(fates(events)).sort()).toEqual([
+      ...Array(4).fill(" immediately"),
+      ...Array(3).fill(" queued"),
+    ]);
+    expectClean(report);
+  });
+});
+
 describe("Ctrl-C with admissiond", () => {
   test("once: who waits is cancelled when its coordinator hears, who runs finishes", async () => {
     const told = await drainedWhileBusy(two, 12);

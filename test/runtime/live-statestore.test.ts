@@ -1,47 +1,10 @@
 import { describe, expect, test } from "vitest";
 import { NO_USAGE } from "../../src/core/admission/pool-stats.ts";
-import type { Bytes, Instant, Millis } from "../../src/core/units.ts";
-import type { Alarm } from "../../src/runtime/alarm.ts";
+import type { Bytes, Millis } from "../../src/core/units.ts";
 import { LiveStatestore } from "../../src/runtime/live-statestore.ts";
 import { Timers } from "../../src/runtime/timers.ts";
 import { ExchangeGrid } from "../../src/sim/exchange-grid.ts";
-
-/** Emulated time that the test moves: an alarm is as late as it says. */
-class HandClock implements Alarm {
-  time = 0;
-  #at: number | null = null;
-  #ring: () => void = () => undefined;
-
-  now(): Instant {
-    return this.time as Instant;
-  }
-
-  realUntil(at: Instant): number {
-    return Math.max(0, at - this.time);
-  }
-
-  listen(ring: () => void): void {
-    this.#ring = ring;
-  }
-
-  set(at: Instant): void {
-    this.#at = at;
-  }
-
-  clear(): void {
-    this.#at = null;
-  }
-
-  /** Rings for everything that is due up to `until`, each time as late as `latenessOf` says. */
-  run(until: number, latenessOf: (due: number) => number): void {
-    for (; this.#at !== null && this.#at <= until; ) {
-      const due = this.#at;
-      this.#at = null;
-      this.time = Math.max(this.time, due + latenessOf(due));
-      this.#ring();
-    }
-  }
-}
+import { SteppedClock } from "./stepped-clock.ts";
 
 const HOSTS = ["a:1", "b:1", "c:1"];
 
@@ -52,7 +15,7 @@ interface Lags {
 
 /** When each host had an exchange: what it reserves is another amount at every look. */
 function exchangesOf(until: number, latenessOf: (due: number) => number, began = 0, lags: Lags = {}) {
-  const clock = new HandClock();
+  const clock = new SteppedClock(latenessOf);
   const timers = new Timers(clock, undefined, clock);
   const seen = new Map<string, number[]>(HOSTS.map((h) => [h, []]));
   let looks = 0;
@@ -76,9 +39,9 @@ function exchangesOf(until: number, latenessOf: (due: number) => number, began =
       pools: ["p"],
     },
   );
-  clock.time = began;
+  clock.setTo(began);
   statestore.start(clock.now());
-  clock.run(until, latenessOf);
+  clock.runUntil(until);
   return HOSTS.map((h) => seen.get(h)!);
 }
 

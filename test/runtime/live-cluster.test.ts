@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import type { RunEvent } from "../../src/core/events.ts";
 import { small } from "./live-fixture.ts";
 import { simulated } from "./simulated.ts";
-import { steppedCluster } from "./stepped-cluster.ts";
+import { stepped } from "./stepped.ts";
 
 /** What became of each query, and when, milliseconds. */
 function livesOf(events: readonly RunEvent[]): Map<string, number> {
@@ -52,12 +52,12 @@ describe("insight 7.1 both drivers, with everything that threads and timers make
       query: { options: { MEM_LIMIT: "1gb" }, duration: { exponential: { mean: "1s" } } },
       arrivals: [{ rate: 3, query: "q", from: "0s", to: "100s" }],
     });
-    const stepped = livesOf(steppedCluster(scenario));
+    const live = livesOf(stepped(scenario).events);
     const virtual = livesOf(simulated(scenario));
     expect(virtual.size).toBeGreaterThan(400);
-    expect([...stepped.keys()].sort()).toEqual([...virtual.keys()].sort());
+    expect([...live.keys()].sort()).toEqual([...virtual.keys()].sort());
     // Virtual time counts whole microseconds, and a query's hold is one of them longer at most.
-    const apart = [...virtual].filter(([what, at]) => !(Math.abs(stepped.get(what)! - at) < 0.0025));
+    const apart = [...virtual].filter(([what, at]) => !(Math.abs(live.get(what)! - at) < 0.0025));
     expect(apart).toEqual([]);
   });
 });

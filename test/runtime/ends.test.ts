@@ -1,0 +1,134 @@
+/**
+ * Nothing hangs: a live run ends by itself whatever is gone for good, and as the same run ends in virtual time. Live on
+ * a clock without threads (`stepped.ts`).
+ */
+import { describe, expect, test } from "vitest";
+import type { RunEvent } from "../../src/core/events.ts";
+import { expectSameAgain, type Small, small } from "./live-fixture.ts";
+import { simulated } from "./simulated.ts";
+import { stepped } from "./stepped.ts";
+
+type Faults = readonly Record<string, unknown>[];
+
+const ADMISSIONS = ["distributed", "admissiond"];
+const COORDINATORS = {
+  "two apart": [{ count: 2, on: "dedicated", memory: "10gb" }],
+  "two on executors": [{ count: 2, on: "executor" }],
+};
+const COORDINATOR = { "two apart": ["coord-1", "coord-2"], "two on executors": ["exec-1", "exec-2"] };
+type Place = keyof typeof COORDINATORS;
+const PLACES = Object.keys(COORDINATORS) as Place[];
+
+/** What happens to the statestore at 2 s, while queries run and wait. */
+const STATESTORES: Readonly<Record<string, Faults>> = {
+  stays: [],
+  "stops for good": [{ fault: "statestoreStops", at: "2s" }],
+  "is away for five minutes": [
+    { fault: "statestoreStops", at: "2s" },
+    { fault: "statestoreStarts", at: "302s" },
+  ],
+};
+
+/** And then to processes. */
+const DEATHS: Readonly<Record<string, (coordinators: readonly string[]) => Faults>> = {
+  "all coordinators die": (all) => all.map((host) => ({ fault: "coordinatorDies", at: "3s", host })),
+  "all hosts die": (all) =>
+    [...new Set([...all, "exec-1", "exec-2", "exec-3"])].map((host) => ({ fault: "hostDies", at: "3s", host })),
+  "all executors die": () => ["exec-1", "exec-2", "exec-3"].map((host) => ({ fault: "hostDies", at: "3s", host })),
+  "one coordinator dies, the other is cut off": ([one, other]) => [
+    { fault: "coordinatorDies", at: "3s", host: one },
+    { fault: "coordinatorCutOff", at: "3s", host: other },
+  ],
+  "all coordinators are cut off": (all) => all.map((host) => ({ fault: "coordinatorCutOff", at: "3s", host })),
+  "a coordinator dies and comes back": ([one]) => [
+    { fault: "coordinatorDies", at: "3s", host: one },
+    { fault: "coordinatorReturns", at: "20s", host: one },
+  ],
+  "all coordinators die, and one comes back": (all) => [
+    ...all.map((host) => ({ fault: "coordinatorDies", at: "3s", host })),
+    { fault: "coordinatorReturns", at: "40s", host: all[1] },
+  ],
+};
+
+const FLAGS = {
+  patience: { queue_wait_timeout_ms: "60000" },
+  "a queue timeout of nothing": { queue_wait_timeout_ms: "0" },
+  "one removed coordinator remembered": { cluster_membership_retained_removed_coords: "1" },
+};
+
+const flagsFor = (place: Place): readonly (keyof typeof FLAGS)[] =>
+  place === "two apart"
+    ? ["patience", "a queue timeout of nothing", "one removed coordinator remembered"]
+    : ["a queue timeout of nothing"];
+
+const CASES = ADMISSIONS.flatMap((admission) =>
+  PLACES.flatMap((place) =>
+    Object.keys(STATESTORES).flatMap((statestore) =>
+      Object.keys(DEATHS).flatMap((death) =>
+        flagsFor(place).map((flags) => ({ admission, place, statestore, death, flags })),
+      ),
+    ),
+  ),
+);
+
+type Story = (typeof CASES)[number];
+
+function scenarioOf({ admission, place, statestore, death, flags }: Story) {
+  const said: Small = {
+    cluster: { admission, coordinators: COORDINATORS[place], statestore: { every: "1s" } },
+    flags: { default_pool_max_requests: "4", ...FLAGS[flags] },
+    query: { duration: "30s" },
+    arrivals: [
+      { at: "0s", query: "q", count: 12 },
+      // Some find nobody, or nobody who hears.
+      { at: "11s", query: "q", count: 2 },
+      { at: "71s", query: "q", count: 2 },
+    ],
+    faults: [...STATESTORES[statestore]!, ...DEATHS[death]!(COORDINATOR[place])],
+  };
+  return small(said);
+}
+
+/** What became of each query, without a moment. */
+function fates(events: readonly RunEvent[]): Record<string, string> {
+  const found: Record<string, string> = {};
+  for (const e of events) {
+    const fate = fateOf(e);
+    if (fate !== null && "query" in e) found[e.query] = `${found[e.query] ?? ""} ${fate}`.trim();
+  }
+  return found;
+}
+
+function fateOf(e: RunEvent): string | null {
+  switch (e.kind) {
+    case "admitted":
+      return e.path;
+    case "released":
+      return e.state;
+    case "rejected":
+      return e.reason.rule;
+    case "queued":
+    case "timedOut":
+    case "cancelled":
+    case "unresolved":
+      return e.kind;
+    default:
+      return null;
+  }
+}
+
+/**
+ * Live, a query hears at once that its host died, and a dead coordinator's host goes on executing; in virtual time
+ * neither. Where neither matters the same becomes of every query.
+ */
+const isSameInBoth = ({ place, death }: Story): boolean => place === "two apart" && death !== "all executors die";
+
+describe("every live run ends by itself, as it does in virtual time", () => {
+  test.each(CASES)("$admission, $place, $flags: the statestore $statestore, $death", (story) => {
+    const scenario = scenarioOf(story);
+    const live = stepped(scenario);
+    expect(live.endedAt).not.toBeNull();
+    if (isSameInBoth(story)) expect(fates(live.events)).toEqual(fates(simulated(scenario)));
+    expectSameAgain(live.events.filter((e) => e.kind === "controllerCall"));
+  });
+});
