@@ -1,13 +1,16 @@
 /**
  * What is to be seen while a run goes on: a block of lines on a terminal, redrawn in place, gone before the
  * report (page-and-demos 3.1, 3.2). Where there is no terminal there is no block.
+ *
+ * No line may be as wide as the terminal and the block must be lower than it: one that wraps or scrolls is not where it
+ * was drawn any more, and every frame would leave the last one standing.
  */
 import { queueReasonText } from "../../core/admission/reasons.ts";
 import { prettyBytes } from "../../core/pretty.ts";
 import type { PoolFold } from "../../insight/pool-fold.ts";
 import type { SummaryFold } from "../../insight/summary-fold.ts";
-import { timeText } from "./figures.ts";
-import { cutEnd, type Look, padEnd, paint } from "./look.ts";
+import { plural, timeText } from "./figures.ts";
+import { cutEnd, type Look, type Paint, padEnd, paint, widthOf } from "./look.ts";
 import type { OutputStream } from "./surroundings.ts";
 
 export interface ProgressFacts {
@@ -88,22 +91,47 @@ export class WaitingHistory {
   }
 }
 
-export function renderProgress(facts: ProgressFacts, history: WaitingHistory, look: Look): string[] {
-  const { at, submitted, running, waiting, finished, rejected, timedOut, spilledBytes } = facts;
-  const refused = (n: number, text: string): string => (n > 0 ? paint(look, "refused", text) : text);
-  const totals = [
-    `submitted ${submitted}`,
-    paint(look, "running", `running ${running}`),
-    paint(look, "queued", `waiting ${waiting}`),
-    `finished ${finished}`,
-    refused(rejected, `rejected ${rejected}`),
-    refused(timedOut, `timed out ${timedOut}`),
-    `spilled ${prettyBytes(spilledBytes)}`,
-  ].join("  ");
-  return [`${timeText(at).padStart(6)}  ${totals}`, ...facts.pools.flatMap((pool) => poolLines(pool, history, look))];
+/** Of a terminal of so many rows; the cursor stands below the block. */
+export function renderProgress(
+  facts: ProgressFacts,
+  history: WaitingHistory,
+  look: Look,
+  rows = Number.POSITIVE_INFINITY,
+): string[] {
+  const { pools } = facts;
+  const room = rows - 2;
+  if (room < 1) return [totalsLine(facts, look)];
+  if (2 * pools.length <= room) return [totalsLine(facts, look), ...pools.flatMap((p) => poolLines(p, history, look))];
+  const shown = pools.length <= room ? pools : pools.slice(0, room - 1);
+  const numbers = shown.map((p) => poolLines(p, history, look)[0]);
+  const rest = pools.length - shown.length;
+  const more = rest === 0 ? [] : [cutEnd(` and ${rest} more ${plural(rest, "pool")}`, look.columns - 1, look)];
+  return [totalsLine(facts, look), ...numbers, ...more];
 }
 
-function poolLines(p: PoolProgress, history: WaitingHistory, look: Look): string[] {
+/** As many of the totals as fit, the first ones first. */
+function totalsLine(facts: ProgressFacts, look: Look): string {
+  const { at, submitted, running, waiting, finished, rejected, timedOut, spilledBytes } = facts;
+  const totals: readonly (readonly [text: string, how: Paint | null])[] = [
+    [`submitted ${submitted}`, null],
+    [`running ${running}`, "running"],
+    [`waiting ${waiting}`, "queued"],
+    [`finished ${finished}`, null],
+    [`rejected ${rejected}`, rejected > 0 ? "refused" : null],
+    [`timed out ${timedOut}`, timedOut > 0 ? "refused" : null],
+    [`spilled ${prettyBytes(spilledBytes)}`, null],
+  ];
+  let line = timeText(at).padStart(6);
+  let width = widthOf(line);
+  for (const [text, how] of totals) {
+    width += 2 + widthOf(text);
+    if (width >= look.columns) break;
+    line += `  ${how === null ? text : paint(look, how, text)}`;
+  }
+  return line;
+}
+
+function poolLines(p: PoolProgress, history: WaitingHistory, look: Look): [numbers: string, head: string] {
   const of = (n: number, limit: number): string => (limit < 0 ? String(n) : `${n}/${limit}`);
   const memory =
     p.maxMemoryBytes < 0

@@ -7,6 +7,7 @@ import { type Look, lookOf } from "./look.ts";
 export interface OutputStream {
   readonly isTTY?: boolean;
   readonly columns?: number;
+  readonly rows?: number;
   write(text: string): unknown;
 }
 

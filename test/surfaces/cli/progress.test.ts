@@ -79,11 +79,44 @@ describe("the block while it runs (page-and-demos 3.2)", () => {
     ]);
   });
 
-  test("no line is wider than the terminal", () => {
-    for (const columns of [40, 80]) {
-      const [, ...pool] = renderProgress(facts(), new WaitingHistory(), look(columns));
-      for (const line of pool) expect(line.length).toBeLessThan(columns);
-    }
+  test.each([30, 40, 60, 80, 91, 92])("no line is as wide as a terminal of %i columns, coloured or not", (columns) => {
+    const many = facts({ rejected: 8, timedOut: 36, submitted: 1_000_000 });
+    const plain = renderProgress(many, new WaitingHistory(), look(columns));
+    for (const line of plain) expect(line.length).toBeLessThan(columns);
+    const coloured = renderProgress(many, new WaitingHistory(), look(columns, { colour: true }));
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: these are the codes.
+    expect(coloured.map((line) => line.replace(/\x1b\[\d+m/g, ""))).toEqual(plain);
+  });
+
+  test.each([
+    [56, " 14.0s  submitted 60  running 13  waiting 8"],
+    [57, " 14.0s  submitted 60  running 13  waiting 8  finished 39"],
+    [68, " 14.0s  submitted 60  running 13  waiting 8  finished 39"],
+    [69, " 14.0s  submitted 60  running 13  waiting 8  finished 39  rejected 0"],
+  ])("%i columns have room for so many totals", (columns, line) => {
+    const [totals] = renderProgress(facts(), new WaitingHistory(), look(columns));
+    expect(totals).toBe(line);
+  });
+
+  describe("is lower than the terminal, whose last row the cursor has", () => {
+    const pools = ["a", "b", "c"].map((pool) => ({ ...facts().pools[0]!, pool }));
+    const at = (rows: number) =>
+      renderProgress(facts({ pools }), new WaitingHistory(), look(200), rows).map((l) => l.slice(0, 8).trim());
+
+    test("totals and two lines a pool while there is room", () => {
+      expect(at(8)).toEqual(["14.0s", "a  13/2", "head:", "b  13/2", "head:", "c  13/2", "head:"]);
+    });
+
+    test("then without the heads, then the first pools only", () => {
+      expect(at(7)).toEqual(["14.0s", "a  13/2", "b  13/2", "c  13/2"]);
+      expect(at(5)).toEqual(["14.0s", "a  13/2", "b  13/2", "c  13/2"]);
+      expect(at(4)).toEqual(["14.0s", "a  13/2", "and 2 m"]);
+    });
+
+    test("a terminal of a few rows still has the totals", () => {
+      expect(at(3)).toEqual(["14.0s", "and 3 m"]);
+      for (const rows of [0, 1, 2]) expect(at(rows)).toEqual(["14.0s"]);
+    });
   });
 
   test("unlimited is no number, nobody waits is said", () => {
