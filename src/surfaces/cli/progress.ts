@@ -91,7 +91,10 @@ export class WaitingHistory {
   }
 }
 
-/** Of a terminal of so many rows; the cursor stands below the block. */
+/**
+ * Of a terminal of so many rows. The cursor stands below the block, and above it stays a row: clearing from the first
+ * row on is to some terminals clearing the screen, and they keep what was on it.
+ */
 export function renderProgress(
   facts: ProgressFacts,
   history: WaitingHistory,
@@ -99,7 +102,7 @@ export function renderProgress(
   rows = Number.POSITIVE_INFINITY,
 ): string[] {
   const { pools } = facts;
-  const room = rows - 2;
+  const room = rows - 3;
   if (room < 1) return [totalsLine(facts, look)];
   if (2 * pools.length <= room) return [totalsLine(facts, look), ...pools.flatMap((p) => poolLines(p, history, look))];
   const shown = pools.length <= room ? pools : pools.slice(0, room - 1);

@@ -98,24 +98,24 @@ describe("the block while it runs (page-and-demos 3.2)", () => {
     expect(totals).toBe(line);
   });
 
-  describe("is lower than the terminal, whose last row the cursor has", () => {
+  describe("is lower than the terminal: the cursor has its last row, and the first one stays", () => {
     const pools = ["a", "b", "c"].map((pool) => ({ ...facts().pools[0]!, pool }));
     const at = (rows: number) =>
       renderProgress(facts({ pools }), new WaitingHistory(), look(200), rows).map((l) => l.slice(0, 8).trim());
 
     test("totals and two lines a pool while there is room", () => {
-      expect(at(8)).toEqual(["14.0s", "a  13/2", "head:", "b  13/2", "head:", "c  13/2", "head:"]);
+      expect(at(9)).toEqual(["14.0s", "a  13/2", "head:", "b  13/2", "head:", "c  13/2", "head:"]);
     });
 
     test("then without the heads, then the first pools only", () => {
-      expect(at(7)).toEqual(["14.0s", "a  13/2", "b  13/2", "c  13/2"]);
-      expect(at(5)).toEqual(["14.0s", "a  13/2", "b  13/2", "c  13/2"]);
-      expect(at(4)).toEqual(["14.0s", "a  13/2", "and 2 m"]);
+      expect(at(8)).toEqual(["14.0s", "a  13/2", "b  13/2", "c  13/2"]);
+      expect(at(6)).toEqual(["14.0s", "a  13/2", "b  13/2", "c  13/2"]);
+      expect(at(5)).toEqual(["14.0s", "a  13/2", "and 2 m"]);
     });
 
     test("a terminal of a few rows still has the totals", () => {
-      expect(at(3)).toEqual(["14.0s", "and 3 m"]);
-      for (const rows of [0, 1, 2]) expect(at(rows)).toEqual(["14.0s"]);
+      expect(at(4)).toEqual(["14.0s", "and 3 m"]);
+      for (const rows of [0, 1, 2, 3]) expect(at(rows)).toEqual(["14.0s"]);
     });
   });
 
