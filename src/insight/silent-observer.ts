@@ -45,7 +45,14 @@ export class SilentObserver implements RunObserver {
   memoryReleased(_at: number, _q: QueryFacts, _bytes: number): void {
     // Nothing.
   }
-  released(_at: number, _q: QueryFacts, _state: FinishState, _hold: number, _peak: number): void {
+  released(
+    _at: number,
+    _q: QueryFacts,
+    _state: FinishState,
+    _hold: number,
+    _peak: number,
+    _error: string | null,
+  ): void {
     // Nothing.
   }
   ended(_at: number): void {

@@ -52,26 +52,39 @@ export const isOpenTraffic = (scenario: Scenario): boolean =>
       (a.kind !== "trace" || a.rows.every((r) => r.after === null)),
   ) && scenario.queries.every((q) => q.cancelAfter === null);
 
-/** Statistics that are dropped on the way; as in the simulator, after the requests of the same instant. */
-export type EstimateChange = Extract<Fault, { readonly kind: "statisticsDropped" }>;
-
-/** Takes everything an open workload has, at most `most` requests. `changes` are in order of time. */
-export function recordRequests(
-  workload: Workload,
-  changes: readonly EstimateChange[] = [],
-  most = 50_000_000,
-): RecordedRequests {
+/** Takes everything an open workload has, at most `most` requests; `faults`: those of the run that they are for. */
+export function recordRequests(workload: Workload, faults: readonly Fault[] = [], most = 50_000_000): RecordedRequests {
   const recorder = new RequestsRecorder();
-  let changed = 0;
+  const inOrder = [...faults].sort((a, b) => a.at - b.at);
+  let come = 0;
   while (workload.nextAt() !== Number.POSITIVE_INFINITY) {
     if (recorder.count >= most) fail("a workload without an end was to be recorded");
-    for (; changed < changes.length && changes[changed]!.at < workload.nextAt(); changed++)
-      workload.scaleEstimate(changes[changed]!.queryClass, changes[changed]!.factor);
+    // As in the simulator, after the requests of the same instant.
+    for (; come < inOrder.length && inOrder[come]!.at < workload.nextAt(); come++)
+      noticeFault(workload, inOrder[come]!);
     const s = workload.take();
     recorder.add(s);
     workload.ended(s, "finished", s.intended);
   }
   return recorder.finish();
+}
+
+/** What clients make of a fault, whatever it does to the cluster; the simulator tells a workload the same. */
+function noticeFault(workload: Workload, fault: Fault): void {
+  switch (fault.kind) {
+    case "statisticsDropped":
+      workload.scaleEstimate(fault.queryClass, fault.factor);
+      break;
+    case "hostDies":
+    case "coordinatorDies":
+      workload.coordinatorGone(fault.host);
+      break;
+    case "hostReturns":
+    case "coordinatorReturns":
+      workload.coordinatorBack(fault.host);
+      break;
+    default:
+  }
 }
 
 /** What a record keeps of a submission. */
@@ -276,7 +289,7 @@ export class RecordedWorkload implements Workload {
   }
 
   coordinatorGone(): void {
-    // Recorded requests go where they went.
+    // Recorded requests go where they went: who was avoided was avoided when they were recorded.
   }
 
   coordinatorBack(): void {

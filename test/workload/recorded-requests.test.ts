@@ -132,8 +132,7 @@ faults:
 `,
       "/dropping.yaml",
     );
-    const changes = dropping.faults.filter((f) => f.kind === "statisticsDropped").sort((x, y) => x.at - y.at);
-    const record = recordRequests(createWorkload(dropping, RESOLVER), changes);
+    const record = recordRequests(createWorkload(dropping, RESOLVER), dropping.faults);
     const estimates = (queryClass: number): number[] =>
       taken(new RecordedWorkload(record))
         .filter((s) => s.queryClass === queryClass)
@@ -145,6 +144,24 @@ faults:
     const drawn = chargedIn(dropping, createWorkload(dropping, RESOLVER));
     expect(drawn).toHaveLength(12);
     expect(chargedIn({ ...dropping, faults: [] }, new RecordedWorkload(record))).toEqual(drawn);
+  });
+
+  test("who asked a coordinator that is gone asks another, after the fault's own instant", () => {
+    const dying = parseScenario(
+      `
+cluster: { executors: [{ count: 4, memory: 100gb }], coordinators: [{ count: 2, on: dedicated }] }
+pools: flags
+queries: { a: { estimate: 1gb, duration: 1s } }
+arrivals: [{ every: 1s, to: 7s }]
+faults:
+  - { at: 4s, fault: coordinatorReturns, host: coord-1 }
+  - { at: 2s, fault: coordinatorDies, host: coord-1 }
+`,
+      "/dying.yaml",
+    );
+    const record = recordRequests(createWorkload(dying, RESOLVER), dying.faults);
+    const asked = taken(new RecordedWorkload(record)).map((s) => Number(/coord-(\d)/.exec(s.coordinator)?.[1]));
+    expect(asked).toEqual([1, 2, 1, 2, 2, 2, 1]);
   });
 
   test("the end of a request changes nothing", () => {

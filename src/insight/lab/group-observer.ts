@@ -91,6 +91,11 @@ export class GroupObserver extends SilentObserver {
     this.changeMemory(at, cluster);
   }
 
+  /** Of a pool's queries only who asked a coordinator that was gone; those without a pool are in none. */
+  override unresolved(_at: number, q: QueryFacts): void {
+    this.lose(q);
+  }
+
   override rejected(_at: number, q: QueryFacts): void {
     this.lose(q);
   }

@@ -39,8 +39,10 @@ export interface Outcome {
   readonly admitted: number;
   readonly rejected: number;
   readonly timedOut: number;
-  /** Admitted and failed for want of memory. */
+  /** Admitted, and failed for want of memory or scratch. */
   readonly failed: number;
+  /** Lost by a fault: their coordinator was gone when they came or died while they waited, or a host they ran on did. */
+  readonly cutOff: number;
   /**
    * Of the submitted, those whose limit leaves less than their peak and that go on with less: admitted or not,
    * because a setting that loses them does not spill less.
@@ -69,7 +71,7 @@ export interface BindingShare {
 }
 
 export const lossOf = (o: Outcome): number =>
-  o.submitted === 0 ? 0 : (o.rejected + o.timedOut + o.failed) / o.submitted;
+  o.submitted === 0 ? 0 : (o.rejected + o.timedOut + o.failed + o.cutOff) / o.submitted;
 export const spillShareOf = (o: Outcome): number => (o.submitted === 0 ? 0 : o.spilled / o.submitted);
 export const failedShareOf = (o: Outcome): number => (o.submitted === 0 ? 0 : o.failed / o.submitted);
 export const memoryUsedShare = (o: Outcome, maxMem: number): number =>

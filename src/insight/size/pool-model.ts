@@ -160,6 +160,7 @@ export function runPoolModel(run: ModelRun, pool: ModelPool): Outcome {
     rejected: c.rejected,
     timedOut: c.timedOut,
     failed: c.failed,
+    cutOff: 0,
     spilled: c.spilled,
     meanWait: c.admitted === 0 ? 0 : sumWaits / c.admitted,
     longestWait,

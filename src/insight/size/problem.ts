@@ -155,11 +155,19 @@ function easedScenario(scenario: Scenario, ease: Job["ease"]): Scenario {
   return { ...scenario, cluster: { ...cluster, executors } };
 }
 
-/** Whether one more executor leaves all names as they are: recorded requests name their coordinators. */
-export function canAddExecutor(scenario: Scenario): boolean {
-  const count = scenario.cluster.executors.reduce((n, e) => n + e.count, 0);
-  const onExecutors = scenario.cluster.coordinators.some((c) => c.on === "executor");
-  return !onExecutors || String(count).length === String(count + 1).length;
+/**
+ * Whether one more executor leaves all names that somebody uses as they are: numbers have as many digits as the largest,
+ * and count on through all lines of executors.
+ */
+export function canAddExecutor({ cluster, queries, faults }: Scenario): boolean {
+  const count = cluster.executors.reduce((n, e) => n + e.count, 0);
+  const isAsWide = String(count).length === String(count + 1).length;
+  // Recorded requests name their coordinators, which live on the first executors.
+  const coordinatorsStay = isAsWide || !cluster.coordinators.some((c) => c.on === "executor");
+  const areNamed =
+    faults.some((f) => "host" in f && f.host !== null) ||
+    queries.some((q) => q.uses.kind === "footprint" && Object.keys(q.uses.skew).length > 0);
+  return coordinatorsStay && (!areNamed || (isAsWide && cluster.executors.length === 1));
 }
 
 /** Two parts of a split pool as one outcome; the p95 is the worse part's, an upper bound of the whole's. */
@@ -171,6 +179,7 @@ function added(a: Outcome, b: Outcome): Outcome {
     rejected: a.rejected + b.rejected,
     timedOut: a.timedOut + b.timedOut,
     failed: a.failed + b.failed,
+    cutOff: a.cutOff + b.cutOff,
     spilled: a.spilled + b.spilled,
     meanWait: admitted === 0 ? 0 : (a.meanWait * a.admitted + b.meanWait * b.admitted) / admitted,
     longestWait: Math.max(a.longestWait, b.longestWait),

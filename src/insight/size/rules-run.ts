@@ -12,6 +12,7 @@ import type { AdmissionPath, FinishState } from "../../core/events.ts";
 import type { PoolConfig } from "../../core/pool-config.ts";
 import type { NameKind, QueryFacts, RunObserver } from "../../core/run-observer.ts";
 import { simulate } from "../../sim/simulate.ts";
+import { isMemoryFailure } from "../../workload/query-log/logged-query.ts";
 import { type RecordedRequests, RecordedWorkload } from "../../workload/recorded-requests.ts";
 import { SilentObserver } from "../silent-observer.ts";
 import { type KindNeed, type NeedBook, spillsUnder } from "./needs.ts";
@@ -99,6 +100,7 @@ export class OutcomeObserver extends SilentObserver {
   private rejectedCount = 0;
   private timedOutCount = 0;
   private failedCount = 0;
+  private cutOffCount = 0;
   private sumWaits = 0;
   private longestWait = 0;
   private running = 0;
@@ -168,18 +170,33 @@ export class OutcomeObserver extends SilentObserver {
     this.queue--;
   }
 
+  override unresolved(_at: number, q: QueryFacts): void {
+    if (this.own[q.pool] === true) this.cutOffCount++;
+  }
+
   override cancelled(_at: number, q: QueryFacts, _waited: number, wasQueued: boolean): void {
-    if (this.own[q.pool] === true && wasQueued) this.queue--;
+    if (this.own[q.pool] !== true) return;
+    this.cutOffCount++;
+    if (wasQueued) this.queue--;
   }
 
   override memoryReleased(at: number, q: QueryFacts, bytes: number): void {
     if (this.own[q.pool] === true) this.changeMemory(at, -bytes);
   }
 
-  override released(_at: number, q: QueryFacts, state: FinishState): void {
+  override released(
+    _at: number,
+    q: QueryFacts,
+    state: FinishState,
+    _hold: number,
+    _peak: number,
+    error: string | null,
+  ): void {
     if (this.own[q.pool] !== true) return;
     this.running--;
-    if (state === "failed") this.failedCount++;
+    if (state !== "failed") return;
+    if (isMemoryFailure(error)) this.failedCount++;
+    else this.cutOffCount++;
   }
 
   override ended(at: number): void {
@@ -210,6 +227,7 @@ export class OutcomeObserver extends SilentObserver {
       rejected: this.rejectedCount,
       timedOut: this.timedOutCount,
       failed: this.failedCount,
+      cutOff: this.cutOffCount,
       spilled: this.spilledCount,
       meanWait: this.admittedCount === 0 ? 0 : this.sumWaits / this.admittedCount,
       longestWait: this.longestWait,

@@ -15,7 +15,12 @@ import type { Instant, Millis } from "../../core/units.ts";
 import type { SizeProblem } from "../../insight/size/problem.ts";
 import { poolResolver } from "../../workload/pool-resolver.ts";
 import { type DemandOptions, imputedShareOf } from "../../workload/query-log/demand.ts";
-import { isOpenTraffic, type RecordedRequests, recordRequests } from "../../workload/recorded-requests.ts";
+import {
+  firstAtOrAfter,
+  isOpenTraffic,
+  type RecordedRequests,
+  recordRequests,
+} from "../../workload/recorded-requests.ts";
 import { createWorkload } from "../../workload/scenario-workload.ts";
 import { type ReadTrace, readTrace, type Trace, withTraces } from "../../workload/traces.ts";
 
@@ -64,10 +69,10 @@ export async function openProblem(path: string, flags: ProblemFlags): Promise<Op
   const impala = flagsOf(scenario);
   const pools = openPools(scenario, impala);
   if (flags.log === undefined) checkPoolRequests(written, pools, path);
-  const days = daysOf(scenario, impala, pools, flags.days ?? DEFAULT_DAYS, path);
-  const pool = flags.pool ?? busiestPool(days[0]!, path);
+  const all = daysOf(scenario, impala, pools, flags.days ?? DEFAULT_DAYS, path);
+  const pool = flags.pool ?? busiestPool(all, path);
   const configs = Object.fromEntries(
-    [...new Set([ROOT_POOL, ...days.flatMap((d) => d.kinds.map((k) => k.pool))])]
+    [...new Set([ROOT_POOL, ...all.flatMap((d) => d.kinds.map((k) => k.pool))])]
       .filter((name) => name !== "")
       .map((name): [string, PoolConfig] => [name, pools.configOf(name)]),
   );
@@ -79,6 +84,7 @@ export async function openProblem(path: string, flags: ProblemFlags): Promise<Op
         .filter((p) => p !== ROOT_POOL)
         .join(", ")}`,
     );
+  const { days, remarks } = daysToCompareOn(all, pool, isRecorded(scenario));
   const { statestore } = scenario.cluster;
   const problem: SizeProblem = {
     // What dropped statistics did to estimates is in the days.
@@ -91,7 +97,7 @@ export async function openProblem(path: string, flags: ProblemFlags): Promise<Op
     // On average a release is seen half a round after it happened, and the lags later.
     memoryLag: statestore.every / 2 + statestore.publishLag + statestore.receiveLag,
     observedConcurrency: traces.isEmpty ? null : traces.concurrencyIn(pool),
-    remarks: traces.remarks(),
+    remarks: [...remarks, ...traces.remarks()],
   };
   return { scenario, flags: impala, pools, problem, imputedShare: traces.imputedShare };
 }
@@ -181,7 +187,6 @@ function daysOf(
   wanted: number,
   path: string,
 ): RecordedRequests[] {
-  const changes = scenario.faults.filter((f) => f.kind === "statisticsDropped").sort((a, b) => a.at - b.at);
   const record = (replication: number): RecordedRequests =>
     recordRequests(
       createWorkload(
@@ -189,23 +194,27 @@ function daysOf(
         poolResolver(() => pools, impala, scenario.users),
         replication,
       ),
-      changes,
+      scenario.faults,
     );
   const first = record(0);
   if (first.count === 0)
     throw new ConfigError({ file: path, line: null }, "the traffic has no requests", "Add arrivals to the scenario.");
-  if (scenario.arrivals.every((a) => a.kind === "trace")) return splitIntoDays(first);
+  if (isRecorded(scenario)) return splitIntoDays(first);
   return [first, ...Array.from({ length: wanted - 1 }, (_, i) => record(i + 1))];
 }
 
+const isRecorded = (scenario: Scenario): boolean => scenario.arrivals.every((a) => a.kind === "trace");
+
+/** A day is whole although its last minutes bring nothing. */
+const NEARLY_A_DAY = 0.95;
+
 /** Whole days of a longer record, each from its own beginning. */
 function splitIntoDays(r: RecordedRequests): RecordedRequests[] {
-  const count = Math.floor((r.at[r.count - 1] ?? 0) / DAY_MS);
+  const count = Math.floor((r.at[r.count - 1] ?? 0) / DAY_MS + 1 - NEARLY_A_DAY);
   if (count < 2) return [r];
   return Array.from({ length: count }, (_, day) => {
-    const from = r.at.findIndex((at) => at >= day * DAY_MS);
-    const after = r.at.findIndex((at) => at >= (day + 1) * DAY_MS);
-    const to = after < 0 ? r.count : after;
+    const from = firstAtOrAfter(r, day * DAY_MS);
+    const to = firstAtOrAfter(r, (day + 1) * DAY_MS);
     return {
       ...r,
       count: to - from,
@@ -220,18 +229,46 @@ function splitIntoDays(r: RecordedRequests): RecordedRequests[] {
   });
 }
 
-function busiestPool(r: RecordedRequests, path: string): string {
+/**
+ * Of a day on which the pool had nothing no p95 and no loss can be told, so it is no day to compare settings on. What
+ * is tried, and what is dropped early, comes from the first day: of a record its busiest, whatever weekday it begins on.
+ */
+function daysToCompareOn(
+  all: readonly RecordedRequests[],
+  pool: string,
+  areRecorded: boolean,
+): { days: RecordedRequests[]; remarks: string[] } {
+  const demands = all.map((r) => demandByPool(r).get(pool));
+  const days = all.filter((_, i) => demands[i] !== undefined);
+  const remarks: string[] = [];
+  const empty = all.length - days.length;
+  if (empty > 0) remarks.push(`${empty} of ${all.length} days left out: no request of ${pool} comes on them`);
+  if (!areRecorded || days.length < 2) return { days, remarks };
+  const most = Math.max(...demands.map((d) => d ?? 0));
+  const busiest = all[demands.indexOf(most)]!;
+  remarks.push(`what is tried comes from day ${demands.indexOf(most) + 1} of the log, its busiest`);
+  return { days: [busiest, ...days.filter((d) => d !== busiest)], remarks };
+}
+
+/** Memory x time that requests ask for, by pool. */
+function demandByPool(r: RecordedRequests): Map<string, number> {
   const demand = new Map<string, number>();
   for (let i = 0; i < r.count; i++) {
     const k = r.kinds[r.kind[i]!]!;
     if (k.unresolved === null)
       demand.set(k.pool, (demand.get(k.pool) ?? 0) + k.shape.perHostMemEstimate * r.duration[i]!);
   }
+  return demand;
+}
+
+function busiestPool(days: readonly RecordedRequests[], path: string): string {
+  const demand = new Map<string, number>();
+  for (const day of days) for (const [pool, d] of demandByPool(day)) demand.set(pool, (demand.get(pool) ?? 0) + d);
   const found = [...demand].sort(([a, x], [b, y]) => y - x || (a < b ? -1 : 1))[0];
   if (found === undefined)
     throw new ConfigError(
       { file: path, line: null },
-      `no request finds a pool: ${r.kinds[0]?.unresolved ?? "there are none"}`,
+      `no request finds a pool: ${days[0]?.kinds[0]?.unresolved ?? "there are none"}`,
       "Check pools, users and REQUEST_POOL with  waterhole check.",
     );
   return found[0];

@@ -19,7 +19,7 @@ export interface Shard {
 }
 
 const FORMAT = "waterhole-size-shard";
-const VERSION = 2;
+const VERSION = 3;
 
 export interface ShardFile {
   readonly format: typeof FORMAT;

@@ -28,6 +28,7 @@ function outcomeOf({ p95, lost, spilled }: Made, { day }: Job): Outcome {
     rejected,
     timedOut: 0,
     failed: 0,
+    cutOff: 0,
     spilled: onDay(spilled, day),
     meanWait: 0,
     longestWait: onDay(p95, day),
@@ -175,5 +176,49 @@ describe("insight 3.2: the current setting is always a candidate", () => {
     const r = await reportOf([now, { setting: LESS, p95: 2300 }]);
     expect(chosenOf(r)).toEqual(LESS);
     expect(r.sentences[0]).toMatch(/which frees 10\.0 GiB for other pools\.$/);
+  });
+});
+
+describe("insight 2.3, 3.7: what easing one limit does to waits and losses", () => {
+  const now: Made = { setting: NOW, p95: 8000, lost: 40 };
+  const longer: Setting = { ...NOW, maxQueued: 2 * NOW.maxQueued };
+  const more: Setting = { ...NOW, maxRunning: NOW.maxRunning + 1 };
+
+  test.each<{ name: string; made: Made; effect: string; told: RegExp }>([
+    {
+      name: "fewer losses, longer waits",
+      made: { setting: longer, p95: 14_000, lost: 20 },
+      effect: "trades",
+      told: /a queue twice as long would trade losses for longer waits \(p95 14\.0 s, lost 2\.00 %\)/,
+    },
+    {
+      name: "shorter waits, more losses",
+      made: { setting: longer, p95: 4000, lost: 60 },
+      effect: "trades",
+      told: /a queue twice as long would trade waits for more losses \(p95 4\.00 s, lost 6\.00 %\)/,
+    },
+    {
+      name: "longer waits, as many losses",
+      made: { setting: longer, p95: 9000, lost: 40 },
+      effect: "worsens",
+      told: /a queue twice as long makes it worse\.$/,
+    },
+    {
+      name: "both within a twentieth",
+      made: { setting: longer, p95: 8400, lost: 42 },
+      effect: "none",
+      told: /a queue twice as long.* alone changes nothing\.$/,
+    },
+    {
+      name: "both better",
+      made: { setting: more, p95: 7000, lost: 20 },
+      effect: "helps",
+      told: /, while one more running helps\.$/,
+    },
+  ])("$name: $effect", async ({ made, effect, told }) => {
+    const r = await reportOf([now, made], { candidates: [] });
+    const of = made.setting === longer ? "queue" : "running";
+    expect(r.relief.find((x) => x.of === "now" && x.limit === of)?.effect).toBe(effect);
+    expect(r.sentences[1]).toMatch(told);
   });
 });
