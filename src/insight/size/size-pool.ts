@@ -12,7 +12,14 @@ import { canAddExecutor, type Evaluate, Evaluator, type Job, jobKey, type SizePr
 import { medianNeed } from "./saturation.ts";
 import { screenedOut } from "./screening.ts";
 import { configUnder, keyOf, type Setting, settingOf } from "./setting.ts";
-import { memoryText, type Relief, type SizeReport, sizeReport } from "./size-report.ts";
+import {
+  type ForSigma,
+  memoryText,
+  type Relief,
+  type ReliefEffect,
+  type SizeReport,
+  sizeReport,
+} from "./size-report.ts";
 import { type Window, windowsOf } from "./windows.ts";
 
 export interface SizeOptions extends Aim {
@@ -155,7 +162,7 @@ async function sigmasOf(
   known: readonly Finalist[],
   problem: SizeProblem,
   evaluate: Evaluate,
-): Promise<ReadonlyMap<string, { half: number | null; double: number | null }>> {
+): Promise<ReadonlyMap<string, ForSigma>> {
   const spilling = known.filter((f) => f.outcomes[0] !== undefined && spillShareOf(f.outcomes[0]) > 0);
   const to = problem.days[0]!.count;
   const jobs = spilling.flatMap((f) =>
@@ -168,7 +175,11 @@ async function sigmasOf(
   return new Map(
     spilling.map((f, i) => [
       keyOf(f.setting),
-      { half: finite(outcomes[2 * i]!.p95), double: finite(outcomes[2 * i + 1]!.p95) },
+      {
+        half: finite(outcomes[2 * i]!.p95),
+        assumed: finite(f.outcomes[0]!.p95),
+        double: finite(outcomes[2 * i + 1]!.p95),
+      },
     ]),
   );
 }
@@ -214,14 +225,13 @@ async function reliefOf(
   return tries.map((t, i) => reliefRow(of, t.limit, t.step, before!, after[i]!));
 }
 
-/** Less is no relief, even if the numbers differ. */
+/** Less is no difference, even if the numbers differ. */
 const WORTH_IT = 0.05;
+const WORTH_MS = 1;
+const WORTH_LOSS = 0.0001;
 
 function reliefRow(of: Relief["of"], limit: Relief["limit"], step: string, before: Outcome, after: Outcome): Relief {
   const finite = (n: number): number | null => (Number.isFinite(n) ? n : null);
-  const shorter = after.p95 < before.p95 * (1 - WORTH_IT) - 1;
-  const fewer = lossOf(after) < lossOf(before) * (1 - WORTH_IT);
-  const worse = after.p95 > before.p95 * (1 + WORTH_IT) + 1;
   return {
     of,
     limit,
@@ -230,8 +240,15 @@ function reliefRow(of: Relief["of"], limit: Relief["limit"], step: string, befor
     p95Before: finite(before.p95),
     loss: lossOf(after),
     lossBefore: lossOf(before),
-    helps: (shorter || fewer) && !worse,
+    effect: effectOf(before, after),
   };
+}
+
+function effectOf(before: Outcome, after: Outcome): ReliefEffect {
+  const isLess = (a: number, b: number, worth: number): boolean => a < b * (1 - WORTH_IT) - worth;
+  const betters = isLess(after.p95, before.p95, WORTH_MS) || isLess(lossOf(after), lossOf(before), WORTH_LOSS);
+  const worsens = isLess(before.p95, after.p95, WORTH_MS) || isLess(lossOf(before), lossOf(after), WORTH_LOSS);
+  return betters ? (worsens ? "trades" : "helps") : worsens ? "worsens" : "none";
 }
 
 function assumptionsOf(problem: SizeProblem, usesSigma: boolean, worst: Window, many: boolean): string[] {

@@ -33,10 +33,16 @@ export interface SizeRow {
   /** Paired difference of the p95 to today's setting. */
   readonly against: Interval | null;
   readonly meetsGoal: boolean;
-  /** Where queries spill: the p95 if spilling costs half as much, and twice. First day. */
-  readonly p95ForSigma: { readonly half: number | null; readonly double: number | null } | null;
+  /** Where queries spill: the p95 of the first day if spilling costs half as much, as assumed, and twice. */
+  readonly p95ForSigma: ForSigma | null;
   /** More ran at once than 1.25 times what was ever seen: holds may not be what they were. */
   readonly isExtrapolated: boolean;
+}
+
+export interface ForSigma {
+  readonly half: number | null;
+  readonly assumed: number | null;
+  readonly double: number | null;
 }
 
 /** One limit eased by a step, the same arrivals. */
@@ -48,9 +54,11 @@ export interface Relief {
   readonly p95Before: number | null;
   readonly loss: number;
   readonly lossBefore: number;
-  /** Relative to before, in p95 or loss by at least a twentieth, and the other no worse. */
-  readonly helps: boolean;
+  readonly effect: ReliefEffect;
 }
+
+/** In p95 and loss, of which a twentieth counts: one better and none worse, one of each, one worse and none better, neither. */
+export type ReliefEffect = "helps" | "trades" | "worsens" | "none";
 
 export interface SizeReport {
   readonly pool: string;
@@ -75,7 +83,7 @@ export interface ReportParts {
   readonly elimination: Elimination;
   readonly bindings: ReadonlyMap<string, readonly BindingShare[]>;
   readonly relief: readonly Relief[];
-  readonly sigmas: ReadonlyMap<string, { readonly half: number | null; readonly double: number | null }>;
+  readonly sigmas: ReadonlyMap<string, ForSigma>;
   readonly observedConcurrency: number | null;
   readonly assumptions: readonly string[];
 }
@@ -242,15 +250,26 @@ function boundBy(row: SizeRow): string {
     : `${CONSTRAINT_TEXT[first.constraint]} bound ${percent(first.share)} of the waiting${runnerUp}`;
 }
 
-/** Limits whose easing changed nothing. */
+/** What easing one limit does, those first that nobody needs to try. */
 function notHelpful(relief: readonly Relief[]): string {
-  const idle = relief.filter((r) => !r.helps).map((r) => r.step);
-  const helping = relief.filter((r) => r.helps).map((r) => r.step);
-  if (idle.length === 0) return "";
-  const list = idle.length === 1 ? idle[0]! : `${idle.slice(0, -1).join(", ")} or ${idle.at(-1)}`;
-  const would = helping.length === 1 ? `${helping[0]} does` : `${helping.join(" and ")} each help`;
-  return `${list} alone changes nothing${helping.length === 0 ? "" : `, while ${would}`}`;
+  const of = (effect: ReliefEffect): readonly Relief[] => relief.filter((r) => r.effect === effect);
+  const parts: string[] = [];
+  const idle = of("none").map((r) => r.step);
+  if (idle.length > 0) parts.push(`${listed(idle, "or")} alone changes nothing`);
+  for (const r of of("trades"))
+    parts.push(
+      `${r.step} would trade ${r.loss < r.lossBefore ? "losses for longer waits" : "waits for more losses"} (p95 ${waitText(r.p95Ms)}, lost ${percent(r.loss)})`,
+    );
+  const worse = of("worsens").map((r) => r.step);
+  if (worse.length > 0) parts.push(`${listed(worse, "and")} ${worse.length === 1 ? "makes" : "make"} it worse`);
+  if (parts.length === 0) return "";
+  const helping = of("helps").map((r) => r.step);
+  const would = helping.length === 1 ? `${helping[0]} helps` : `${helping.join(" and ")} each help`;
+  return `${parts.join(", ")}${helping.length === 0 ? "" : `, while ${would}`}`;
 }
+
+const listed = (items: readonly string[], last: string): string =>
+  items.length === 1 ? items[0]! : `${items.slice(0, -1).join(", ")} ${last} ${items.at(-1)}`;
 
 export const memoryText = (bytes: number): string => (bytes < 0 ? "no limit" : `${(bytes / GiB).toFixed(1)} GiB`);
 export const countText = (n: number): string => (n < 0 ? "any number" : String(n));

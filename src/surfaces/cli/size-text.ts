@@ -122,7 +122,7 @@ function remarksOf(row: SizeRow): string[] {
     );
   if (row.p95ForSigma !== null)
     remarks.push(
-      `${row.label} rests on what spilling costs: p95 ${waitText(row.p95ForSigma.half)} if it costs half as much, ${waitText(row.p95ForSigma.double)} if twice`,
+      `${row.label} rests on what spilling costs: on the first day p95 ${waitText(row.p95ForSigma.half)} if it costs half as much, ${waitText(row.p95ForSigma.assumed)} as assumed, ${waitText(row.p95ForSigma.double)} if twice`,
     );
   if (row.isExtrapolated)
     remarks.push(
@@ -136,7 +136,7 @@ function reliefText(relief: SizeReport["relief"][number]): string {
   const [lossBefore, loss] = [finePercent(relief.lossBefore), finePercent(relief.loss)];
   const wait = p95Before === p95 ? `p95 stays ${p95}` : `p95 ${p95Before} -> ${p95}`;
   const change = `${wait}, lost ${lossBefore === loss ? lossBefore : `${lossBefore} -> ${loss}`}`;
-  return `${relief.of} with ${relief.step}: ${relief.helps ? change : "no difference"}`;
+  return `${relief.of} with ${relief.step}: ${relief.effect === "none" ? "no difference" : change}`;
 }
 
 const intervalText = (i: SizeRow["p95Interval"], text: (n: number) => string): string =>

@@ -98,8 +98,10 @@ describe("insight 2.3, 3.7: what bound, and what would not have helped", () => {
     const r = await report({ small: 2.2, large: 0 }, { candidates: gridAround([160, 180]) });
     const of = (limit: string) => r.relief.find((x) => x.of === "now" && x.limit === limit);
     expect(r.rows[0]?.binding[0]?.constraint).toBe("poolMemory");
-    expect(of("memory")?.helps).toBe(true);
-    expect(of("running")?.helps).toBe(false);
+    expect(of("memory")?.effect).toBe("helps");
+    expect(of("running")?.effect).toBe("none");
+    // Every query runs on all hosts: with one more each is charged 17 GiB, and 8 fit instead of 9.
+    expect(of("executors")?.effect).toBe("worsens");
     expect(r.sentences[1]).toMatch(/^Pool memory \(ADM-4\) bound .*one more running.*changes? nothing/);
   });
 
@@ -108,8 +110,8 @@ describe("insight 2.3, 3.7: what bound, and what would not have helped", () => {
     const r = await report({ small: 1.9, large: 0 }, { candidates: gridAround([160]) }, now);
     const of = (limit: string) => r.relief.find((x) => x.of === "now" && x.limit === limit);
     expect(r.rows[0]?.binding[0]?.constraint).toBe("runningLimit");
-    expect(of("memory")?.helps).toBe(false);
-    expect(of("running")?.helps).toBe(true);
+    expect(of("memory")?.effect).toBe("none");
+    expect(of("running")?.effect).toBe("helps");
   });
 
   test("sentences carry the change, the effect and the price", async () => {

@@ -176,7 +176,7 @@ describe("waterhole size", () => {
       "1",
     );
     expect(stdout).toMatch(
-      /\nnow rests on what spilling costs: p95 [\d.]+ s if it costs half as much, [\d.]+ s if twice/,
+      /\nnow rests on what spilling costs: on the first day p95 [\d.]+ s if it costs half as much, 5.41 s as assumed, [\d.]+ s if twice/,
     );
   });
 
