@@ -70,9 +70,21 @@ export function memoryOption(text: string): number | null {
   return spec?.kind === "bytes" ? spec.bytes : null;
 }
 
-/** S7, per query and host; -1: no limit, and so does a text that says nothing. 0: nothing may be spilled. */
-export const scratchLimitOf = (options: OptionTexts): number =>
-  options.SCRATCH_LIMIT === undefined ? -1 : (memoryOption(options.SCRATCH_LIMIT) ?? -1);
+/** What hosts look at and admission does not. */
+export interface ExecutionOptions {
+  /** S7, per query and host; -1: no limit, and so does a text that says nothing. 0: nothing may be spilled. */
+  readonly scratchLimit: number;
+  /** DISABLE_UNSAFE_SPILLS: real operators fail where they would spill. */
+  readonly spillsDisabled: boolean;
+}
+
+/** Of options in force, as those of admission are. */
+export const executionOptions = (options: OptionTexts): ExecutionOptions => ({
+  scratchLimit: memoryOption(options.SCRATCH_LIMIT ?? "") ?? -1,
+  spillsDisabled: flagOption(options, "DISABLE_UNSAFE_SPILLS", false),
+});
+
+export const DEFAULT_EXECUTION_OPTIONS: ExecutionOptions = executionOptions({});
 
 const bytesOption = (options: OptionTexts, name: string): number => memoryOption(options[name] ?? "") ?? 0;
 

@@ -11,7 +11,6 @@
  * Must keep: every query ends exactly once, with its ending told to the workload; a query's hosts are given back only
  * when its instances there have ended, whatever became of them.
  */
-import { scratchLimitOf } from "../config/request-shape.ts";
 import type { QueryClass, Use } from "../config/scenario.ts";
 import { hostNameOf } from "../config/scenario-cluster.ts";
 import { BackendRelease, type ReleaseTiming } from "../core/admission/backend-release.ts";
@@ -575,8 +574,8 @@ function queryOrder(
     pool,
     queryClass: submission.queryClass,
     bufferPoolLimit: submission.shape.options.bufferPoolLimit,
-    scratchLimit: scratchLimitOf(queryClass.options),
-    spillable: uses.kind === "footprint" ? uses.spillable : queryClass.options.DISABLE_UNSAFE_SPILLS !== "true",
+    scratchLimit: submission.execution.scratchLimit,
+    spillable: uses.kind === "footprint" ? uses.spillable : !submission.execution.spillsDisabled,
     operators: uses.kind === "operators" ? uses.operators : null,
     seed: submission.sequence,
     profile: uses.kind === "footprint" ? uses.profile : "flat",

@@ -8,7 +8,6 @@
  *
  * Must keep: what is reserved on a host for a query is given back exactly once (`holding`).
  */
-import { scratchLimitOf } from "../config/request-shape.ts";
 import type { ModelSpec, QueryClass } from "../config/scenario.ts";
 import { reservationLimitFor } from "../core/memory/reservation-limit.ts";
 import type { Xoshiro128 } from "../core/random.ts";
@@ -98,8 +97,6 @@ export class Executors {
   readonly #processLimits: readonly number[];
   readonly #leastProcessLimit: number;
   readonly #addresses: readonly string[];
-  /** SCRATCH_LIMIT by class. */
-  readonly #scratchLimits: readonly number[];
   /** Null: no host's scratch has a limit. */
   readonly #scratch: HostScratch | null;
   readonly #skews: readonly (Float64Array | null)[];
@@ -126,7 +123,6 @@ export class Executors {
     this.#processLimits = options.processLimits;
     this.#leastProcessLimit = Math.min(...options.processLimits);
     this.#addresses = options.addresses;
-    this.#scratchLimits = options.classes.map((c) => scratchLimitOf(c.options));
     this.#scratch = options.scratchLimits.some(Number.isFinite) ? new HostScratch(options.scratchLimits) : null;
     this.#skews = options.classes.map((c) => skewOf(c, options.addresses));
     this.#cores = options.model.cores;
@@ -369,14 +365,14 @@ export class Executors {
   /** S7, S9: what it may write there. */
   #onScratch(q: SimQuery, host: number, wanted: WorkWanted, work: HostWork): HostWork {
     if (work.spilled === 0) return work;
-    const limit = this.#scratchLimits[q.queryClass]!;
+    const { scratchLimit } = q.submission.execution;
     const free = this.#scratch === null ? Number.POSITIVE_INFINITY : this.#scratch.freeOn(host);
-    return hostWorkWithScratch(work, this.#classes[q.queryClass]!, this.#model, wanted, limit, free);
+    return hostWorkWithScratch(work, this.#classes[q.queryClass]!, this.#model, wanted, scratchLimit, free);
   }
 
   #failureText(q: SimQuery, host: number, { wants, spilled }: HostWork): string {
     return failureText(wants!, this.#addresses[host]!, {
-      limit: this.#scratchLimits[q.queryClass]!,
+      limit: q.submission.execution.scratchLimit,
       ofQuery: spilled,
       onHost: this.scratchOn(host) + spilled,
     });

@@ -6,6 +6,7 @@
  * nothing. Only open traffic can be recorded: whoever waits for answers asks differently in every run.
  */
 
+import type { ExecutionOptions } from "../config/request-shape.ts";
 import type { Fault, Scenario } from "../config/scenario.ts";
 import type { RequestShape } from "../core/admission/request.ts";
 import { fail } from "../core/assert.ts";
@@ -22,6 +23,7 @@ export interface RequestKind {
   readonly connectedUser: string;
   readonly unresolved: string | null;
   readonly shape: RequestShape;
+  readonly execution: ExecutionOptions;
 }
 
 /** Plain data over shared memory; in order of time. */
@@ -141,6 +143,7 @@ class KindBook {
         connectedUser: s.connectedUser,
         unresolved: s.unresolved,
         shape: s.shape,
+        execution: s.execution,
       });
     }
     return index;
@@ -354,6 +357,9 @@ class RecordedSubmission implements Submission {
   }
   get queryClass(): number {
     return this.kind.queryClass;
+  }
+  get execution(): ExecutionOptions {
+    return this.kind.execution;
   }
   get pool(): string {
     return this.kind.pool;

@@ -4,7 +4,12 @@
  * Order among submissions due at the same moment is (line of `arrivals`, request, attempt), whatever order
  * endings arrived in; so two drivers that report the same endings get the same stream.
  */
-import { type OptionsInForce, shapeUnder } from "../config/request-shape.ts";
+import {
+  DEFAULT_EXECUTION_OPTIONS,
+  executionOptions,
+  type OptionsInForce,
+  shapeUnder,
+} from "../config/request-shape.ts";
 import type { Arrival, QueryClass, RetryCause, RetryPolicy, Scenario, TraceRow } from "../config/scenario.ts";
 import { backendsOf, coordinatorsOf } from "../config/scenario-cluster.ts";
 import { fail } from "../core/assert.ts";
@@ -333,14 +338,17 @@ class ScenarioWorkload implements Workload {
         userGroups: [],
         unresolved: resolution.error,
         shape: queryClass.shape,
+        execution: DEFAULT_EXECUTION_OPTIONS,
       };
+    const options = inForce(resolution.defaultOptions, resolution.maxMtDop);
     return {
       ...common,
       pool: resolution.pool,
       user: resolution.user,
       userGroups: resolution.groups,
       unresolved: null,
-      shape: shapeUnder(queryClass, queryClass.shape, inForce(resolution.defaultOptions, resolution.maxMtDop)),
+      shape: shapeUnder(queryClass, queryClass.shape, options),
+      execution: executionOptions(options.options),
     };
   }
 }

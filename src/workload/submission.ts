@@ -3,6 +3,7 @@
  * them a second. What it shares with others of its class and user is one record away (`Placed`); its query id
  * is made from numbers when somebody reads it.
  */
+import type { ExecutionOptions } from "../config/request-shape.ts";
 import type { AdmissionRequest, RequestShape } from "../core/admission/request.ts";
 import type { Philox } from "../core/random.ts";
 import type { Instant, Millis } from "../core/units.ts";
@@ -19,6 +20,7 @@ export interface Placed {
   readonly userGroups: readonly string[] | null;
   readonly unresolved: string | null;
   readonly shape: RequestShape;
+  readonly execution: ExecutionOptions;
 }
 
 const NO_BLACKLIST: readonly string[] = [];
@@ -89,6 +91,9 @@ export class QuerySubmission implements Submission {
   }
   get pool(): string {
     return this.placed.pool;
+  }
+  get execution(): ExecutionOptions {
+    return this.placed.execution;
   }
   get user(): string {
     return this.placed.user;

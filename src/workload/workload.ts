@@ -6,6 +6,7 @@
  * in every run whatever the cluster does, and a value drawn for a request depends only on the seed, the
  * class and the request's own number, never on what was drawn before it.
  */
+import type { ExecutionOptions } from "../config/request-shape.ts";
 import type { AdmissionRequest } from "../core/admission/request.ts";
 import type { Instant, Millis } from "../core/units.ts";
 
@@ -36,6 +37,8 @@ export interface Submission extends AdmissionRequest {
   readonly peak: number;
   /** Bytes per host whose way to scratch and back `duration` contains already: a recorded hold does (insight 4.3). */
   readonly spilled: number;
+  /** Its own options over the pool's defaults (1.2). */
+  readonly execution: ExecutionOptions;
   /** The client gives up at this moment; Infinity: never. */
   readonly cancelAt: Instant;
 }

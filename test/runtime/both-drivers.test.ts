@@ -100,6 +100,12 @@ const SCRATCH_CASES: readonly { name: string; small: Small; ends: string; error:
     ends: "failed",
     error: "Memory limit exceeded: Could not free memory by spilling to disk: scratch_limit is 0",
   },
+  {
+    name: "SCRATCH_LIMIT=0 by default (1.2)",
+    small: { ...spilling({}), flags: { default_query_options: "scratch_limit=0" } },
+    ends: "failed",
+    error: "Memory limit exceeded: Could not free memory by spilling to disk: scratch_limit is 0",
+  },
   { name: "SCRATCH_LIMIT=-1", small: spilling({ SCRATCH_LIMIT: "-1" }), ends: "finished", error: null },
   {
     name: "S7 a SCRATCH_LIMIT below what has to be written",

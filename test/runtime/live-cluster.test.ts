@@ -61,3 +61,23 @@ describe("insight 7.1 both drivers, with everything that threads and timers make
     expect(apart).toEqual([]);
   });
 });
+
+describe("1.2 hosts hear of the options in force, a query's own over the defaults", () => {
+  const sort = { rows: 1000, width: 16 };
+
+  test.each([
+    { defaults: "", own: {}, limit: -1, spillable: true },
+    { defaults: "scratch_limit=1gb,disable_unsafe_spills=true", own: {}, limit: 2 ** 30, spillable: false },
+    { defaults: "scratch_limit=1gb", own: { SCRATCH_LIMIT: "2gb" }, limit: 2 ** 31, spillable: true },
+    { defaults: "scratch_limit=0", own: { SCRATCH_LIMIT: "-1" }, limit: -1, spillable: true },
+    { defaults: "disable_unsafe_spills=1", own: { DISABLE_UNSAFE_SPILLS: "false" }, limit: -1, spillable: true },
+    { defaults: "disable_unsafe_spills=false", own: { DISABLE_UNSAFE_SPILLS: "true" }, limit: -1, spillable: false },
+  ])(
+    "defaults $defaults, own $own: scratch limit $limit, spillable $spillable",
+    ({ defaults, own, limit, spillable }) => {
+      const query = { sort, estimate: undefined, uses: undefined, options: own };
+      const { orders } = stepped(small({ scaleMemory: 1, query, flags: { default_query_options: defaults } }));
+      expect(orders).toMatchObject([{ scratchLimit: limit, spillable }]);
+    },
+  );
+});

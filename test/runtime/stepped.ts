@@ -29,6 +29,8 @@ const A_LONG_TIME = 2_000_000;
 
 export interface Stepped {
   readonly events: readonly RunEvent[];
+  /** What hosts were told of each query that began. */
+  readonly orders: readonly QueryOrder[];
   /** Null: not by `until`. */
   readonly endedAt: Instant | null;
 }
@@ -71,7 +73,7 @@ export function stepped(scenario: Scenario, until = A_LONG_TIME): Stepped {
   });
   cluster.begin();
   clock.runUntil(until, () => endedAt !== null);
-  return { events, endedAt };
+  return { events, orders: fleet.orders, endedAt };
 }
 
 interface Listener {
@@ -93,6 +95,7 @@ class SteppedFleet implements FleetControl {
   readonly #tell: Listener;
   readonly #open = new Map<number, Instance>();
   readonly #lost = new Set<number>();
+  readonly orders: QueryOrder[] = [];
   #tasks = 0;
 
   constructor(timers: Timers, clock: SteppedClock, tell: Listener) {
@@ -106,6 +109,7 @@ class SteppedFleet implements FleetControl {
   }
 
   startFragments(query: QueryOrder, fragments: readonly Omit<FragmentOrder, "epoch">[]): void {
+    this.orders.push(query);
     const until = (query.admittedAt + query.duration) as Instant;
     for (const { task, host, memLimit, siblings, peak } of fragments) {
       this.#open.set(task, { host, pool: query.pool, reserves: memLimit > 0 ? memLimit / siblings : peak });

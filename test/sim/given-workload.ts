@@ -2,6 +2,7 @@
  * The plainest workload: given submissions in order of time, nobody retries. For tests that want to see the
  * simulator alone.
  */
+import { DEFAULT_EXECUTION_OPTIONS } from "../../src/config/request-shape.ts";
 import type { Scenario } from "../../src/config/scenario.ts";
 import type { Instant, Millis } from "../../src/core/units.ts";
 import type { Ending, Submission, Workload } from "../../src/workload/workload.ts";
@@ -58,6 +59,7 @@ export class GivenWorkload implements Workload {
       duration: a.duration as Millis,
       peak: a.peak ?? 0,
       spilled: 0,
+      execution: DEFAULT_EXECUTION_OPTIONS,
       cancelAt: (a.cancelAt ?? Number.POSITIVE_INFINITY) as Instant,
     };
   }

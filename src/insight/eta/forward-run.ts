@@ -7,7 +7,9 @@
  * whoever runs being let in without being asked, so that every view has heard of them by the time when those
  * who wait are put into their queues, in their order.
  */
+
 import { DEFAULT_FLAGS, type ImpalaFlags } from "../../config/impala-flags.ts";
+import { DEFAULT_EXECUTION_OPTIONS } from "../../config/request-shape.ts";
 import type { Scenario } from "../../config/scenario.ts";
 import { AdmissionController } from "../../core/admission/controller.ts";
 import type { AdmissionQuery } from "../../core/admission/query.ts";
@@ -237,6 +239,7 @@ class ForwardSubmission implements Submission {
   readonly unresolved = null;
   readonly peak = 0;
   readonly spilled = 0;
+  readonly execution = DEFAULT_EXECUTION_OPTIONS;
   readonly cancelAt = Number.POSITIVE_INFINITY as Instant;
 
   constructor(part: Part, sequence: number, at: number, hold: number) {

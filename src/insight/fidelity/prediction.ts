@@ -7,7 +7,9 @@
  *
  * Must keep: a simulated run foretold from its own records gives the same wait for every query, exactly.
  */
+
 import type { ImpalaFlags } from "../../config/impala-flags.ts";
+import { DEFAULT_EXECUTION_OPTIONS } from "../../config/request-shape.ts";
 import type { Fault, QueryClass, Scenario } from "../../config/scenario.ts";
 import { DEFAULT_ADMISSION_OPTIONS, type RequestShape } from "../../core/admission/request.ts";
 import type { RunEvent } from "../../core/events.ts";
@@ -182,6 +184,7 @@ function requestsOf(arrivals: readonly MeasuredQuery[], scenario: Scenario, asSu
       duration: 0 as Millis,
       peak: Math.max(0, q.peak),
       spilled: 0,
+      execution: DEFAULT_EXECUTION_OPTIONS,
       coordinator: q.coordinator,
       placementOffset: q.asked?.placementOffset ?? 0,
     });
