@@ -554,6 +554,7 @@ function pointsOf(
   points.sort((a, b) => a.work - b.work);
   if (failure !== null)
     return [...points, { work: failure.at, positions: NOWHERE, error: failure.error, ...WITH_THE_QUERY }];
-  const together = [...(takes.get(last) ?? []), coordinatorAt].sort((a, b) => a - b);
+  // It collects what the others send: it is done after them, in the same instant too.
+  const together = [...(takes.get(last) ?? []), coordinatorAt];
   return [...points, { work: last, positions: together, error: null, ...WITH_THE_QUERY }];
 }

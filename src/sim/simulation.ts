@@ -581,8 +581,7 @@ export class Simulation {
     this.exchanges.reservationsChanged(now);
     if (point === null) {
       // What is told must not change what happens: everything comes back in the one release of `#finish`.
-      if (this.teller.tellsAll)
-        for (const position of q.placement.hosts.keys()) this.teller.fragmentFinished(q, position, now);
+      if (this.teller.tellsAll) this.#tellAllFinished(q, now);
       else if (q.spills !== null) this.#tellSpills(q, now);
       this.#finish(q, "finished", now);
       return;
@@ -593,6 +592,13 @@ export class Simulation {
     }
     this.#releaseInBatches(q, point.positions, now);
     if (q.finish === NO_EVENT) this.#finish(q, "finished", now);
+  }
+
+  /** The coordinator's last, as `Executors` has it where hosts take differently long. */
+  #tellAllFinished(q: SimQuery, now: Micros): void {
+    const { hosts, coordinatorAt } = q.placement;
+    for (const position of hosts.keys()) if (position !== coordinatorAt) this.teller.fragmentFinished(q, position, now);
+    this.teller.fragmentFinished(q, coordinatorAt, now);
   }
 
   /** Backends are done one after the other; which of them are given back when is 9.1's. */

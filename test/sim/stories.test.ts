@@ -22,6 +22,7 @@ interface Story {
   readonly pool?: Partial<PoolConfig>;
   readonly executors?: number;
   readonly flags?: Readonly<Record<string, string>>;
+  readonly uses?: Readonly<Record<string, unknown>>;
 }
 
 const common = { user: "ana", pool: "root.adhoc", estimate: "100mb", uses: { peak: "10mb" } };
@@ -38,7 +39,12 @@ function told(s: Story): RunEvent[] {
       pools: "flags",
       flags: s.flags ?? {},
       queries: {
-        q: { ...common, duration: s.duration ?? "3s", ...(s.cancelAfter && { cancelAfter: s.cancelAfter }) },
+        q: {
+          ...common,
+          ...(s.uses && { uses: s.uses, options: { MEM_LIMIT: "1gb" } }),
+          duration: s.duration ?? "3s",
+          ...(s.cancelAfter && { cancelAfter: s.cancelAfter }),
+        },
         minute: { ...common, duration: "60s" },
       },
       arrivals: s.arrivals,
@@ -314,6 +320,35 @@ describe("7.7 admissiond is asked, and answers when asked", () => {
       ],
     });
     expect(ofKind(events, "cancelled").map((e) => [e.at, e.wasQueued])).toEqual([[heard, true]]);
+  });
+});
+
+describe("9.1 the coordinator's host is done last, in the same instant too", () => {
+  const lives = (uses: Record<string, unknown>, at: number): string[] =>
+    told({ arrivals: [{ at: "0s", query: "q", count: 1 }], executors: 3, duration: "500ms", uses }).flatMap((e) =>
+      e.at < at
+        ? []
+        : e.kind === "fragmentFinished"
+          ? [`done ${e.host}`]
+          : e.kind === "backendsReleased"
+            ? [`given back ${e.hosts}`]
+            : [],
+    );
+
+  test("where all take the same time", () => {
+    const done = lives({ peak: "10mb" }, 500).slice(0, 4);
+    expect(done).toEqual(["done exec-1:27000", "done exec-2:27000", "done exec-3:27000", "done coord-1:27000"]);
+  });
+
+  // exec-3 wants twice what it may have and writes the rest. After 500 ms no timed release is due yet.
+  test("where one takes longer: with it all executors are given back, and the coordinator with the query", () => {
+    const skewed = { peak: "10mb", perHost: { "exec-3": 200 } };
+    expect(lives(skewed, 501)).toEqual([
+      "done exec-3:27000",
+      "given back exec-1:27000,exec-2:27000,exec-3:27000",
+      "done coord-1:27000",
+      "given back coord-1:27000",
+    ]);
   });
 });
 
