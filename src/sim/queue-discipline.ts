@@ -5,7 +5,7 @@
  * pass finds at the head. It asks the core which waiting queries would fit now, puts one of them in front, and
  * lets the pass admit it; charges, limits, reasons and rejections are those of every pass.
  *
- * Must keep: a query passes a head only where the head itself could not go, and no pool is let take more in one go
+ * Must keep: a query passes a head only where the head itself could not go, and no pool takes more in one go
  * than its share (5.5). A controller that is not due for a pass gets none, or the order would be credited with
  * wake-ups that Impala does not have (5.4).
  */
@@ -25,27 +25,29 @@ export interface QueueDiscipline {
 const DEPTH = 200;
 
 /**
- * First come, first served, but whoever fits may pass a head that does not, until the head has waited for
+ * First come, first served, but in one pool whoever fits may pass a head that does not, until the head has waited for
  * `patience`: then nobody passes it any more, and what comes free is kept for it. Infinity: it may be passed
- * for ever.
+ * for ever. In all other pools Impala's order stays.
  */
 export class BackfillWithAging implements QueueDiscipline {
+  readonly #pool: string;
   readonly #patience: Millis;
   /** Admissions that passed somebody. */
   overtakings = 0;
 
-  constructor(patience: Millis) {
+  constructor(pool: string, patience: Millis) {
+    this.#pool = pool;
     this.#patience = patience;
   }
 
   pass(controller: AdmissionController, now: Instant, sink: DequeueSink): void {
-    const shares = controller.pools.map(shareOf);
-    const before = controller.pools.map((pool) => pool.queue.length);
+    const pool = controller.pools.find((p) => p.name === this.#pool);
+    const share = pool === undefined ? 0 : shareOf(pool);
+    const before = pool?.queue.length ?? 0;
     if (controller.isPassDue && !wholePass(controller, now, sink)) return;
-    controller.pools.forEach((pool, i) => {
-      let left = shares[i]! - (before[i]! - pool.queue.length);
-      while (left > 0 && this.#passOne(controller, pool, now, sink)) left--;
-    });
+    if (pool === undefined) return;
+    let left = share - (before - pool.queue.length);
+    while (left > 0 && this.#passOne(controller, pool, now, sink)) left--;
   }
 
   /** True: somebody went, so there may be more. */

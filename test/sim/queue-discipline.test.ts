@@ -89,19 +89,19 @@ describe("other orders than 5.2's", () => {
   });
 
   test("backfill: a small one passes at once where it fits, the next when it does", () => {
-    const order = new BackfillWithAging(60_000 as Millis);
+    const order = new BackfillWithAging(POOL, 60_000 as Millis);
     expect(admissions(QUEUE, order)).toEqual(["half at 0", "small at 2", "small at 6", "full at 10"]);
     expect(order.overtakings).toBe(2);
   });
 
   test("a head that has waited for the patience is not passed any more", () => {
     // The full one waits since 1 s: at 2 s it may still be passed with 1.001 s of patience, not with 1 s.
-    expect(admissions(QUEUE, new BackfillWithAging(1001 as Millis))[1]).toBe("small at 2");
-    expect(admissions(QUEUE, new BackfillWithAging(1000 as Millis))[1]).toBe("full at 10");
+    expect(admissions(QUEUE, new BackfillWithAging(POOL, 1001 as Millis))[1]).toBe("small at 2");
+    expect(admissions(QUEUE, new BackfillWithAging(POOL, 1000 as Millis))[1]).toBe("full at 10");
   });
 
   test("the running limit holds for those who pass, too", () => {
-    const order = new BackfillWithAging(60_000 as Millis);
+    const order = new BackfillWithAging(POOL, 60_000 as Millis);
     expect(admissions(QUEUE, order, { ...CONFIG, maxRequests: 1 })).toEqual(
       admissions(QUEUE, undefined, { ...CONFIG, maxRequests: 1 }),
     );
@@ -109,7 +109,7 @@ describe("other orders than 5.2's", () => {
   });
 
   test("nobody passes a head that fits", () => {
-    const order = new BackfillWithAging(60_000 as Millis);
+    const order = new BackfillWithAging(POOL, 60_000 as Millis);
     expect(
       admissions(
         [
@@ -141,7 +141,7 @@ arrivals: [{ at: 0s, query: half, count: 1 }]
     const given = Array.from({ length: 40 }, (_, i) => ["small", i < 8 ? 0 : 1] as const);
     const config: PoolConfig = { ...CONFIG, maxMemResources: (100 * GiB) as Bytes, maxRequests: 8 };
     const coordinators = ["coord-1:27000", "coord-2:27000"];
-    const order = new BackfillWithAging(60_000 as Millis);
+    const order = new BackfillWithAging(POOL, 60_000 as Millis);
     const strict = played(scenario, given, coordinators, config);
     expect(strict).toHaveLength(40);
     expect(played(scenario, given, coordinators, config, order)).toEqual(strict);
@@ -160,6 +160,6 @@ arrivals: [{ at: 0s, query: half, count: 1 }]
     const coordinators = ["exec-1:27000"];
     const strict = played(SCENARIO, given, coordinators, impatient);
     expect(strict.map((e) => e.at)).toEqual([0, 5100]);
-    expect(played(SCENARIO, given, coordinators, impatient, new BackfillWithAging(0 as Millis))).toEqual(strict);
+    expect(played(SCENARIO, given, coordinators, impatient, new BackfillWithAging(POOL, 0 as Millis))).toEqual(strict);
   });
 });

@@ -78,8 +78,9 @@ export class GroupObserver extends SilentObserver {
   }
 
   override submitted(at: number, q: QueryFacts): void {
-    if (this.own[q.pool] !== true) return;
+    // Of the run, as its other reports count it.
     if (this.from < 0) this.from = at;
+    if (this.own[q.pool] !== true) return;
     this.all.submitted++;
     this.groupOf(q).submitted++;
   }

@@ -44,6 +44,7 @@ export interface PolicyRow {
 
 export interface LabReport {
   readonly pool: string;
+  /** Of the pool. */
   readonly requests: number;
   /** Charged more than this is large; null: all are charged about the same, so there is nothing to split. */
   readonly threshold: number | null;
@@ -54,12 +55,9 @@ export interface LabReport {
 
 export function policyLab(p: LabProblem): LabReport {
   const setting = settingOf(p.configs[p.pool] ?? fail("the pool has a record"), p.flags.queue_wait_timeout_ms);
-  const needs = new NeedBook(p.scenario, p.flags, p.requests).under(p.configs[p.pool]!);
-  const { threshold, largeShare } = sizesOf(
-    p,
-    needs.map((n) => n.cluster),
-  );
-  const isLarge = (kind: number): boolean => threshold !== null && needs[kind]!.cluster > threshold;
+  const needs = needsOf(p);
+  const { threshold, largeShare } = sizesOf(p, needs);
+  const isLarge = (kind: number): boolean => threshold !== null && needs[kind]! > threshold;
   const run = (policy: string, what: string, how: { discipline?: QueueDiscipline; split?: Setting }): PolicyRow => {
     const figures = runPolicy(p, isLarge, setting, how);
     const { discipline } = how;
@@ -70,13 +68,13 @@ export function policyLab(p: LabProblem): LabReport {
   const rows = [
     run("strict FIFO", "Impala's order: nobody passes the head", {}),
     run("backfill", `whoever fits may pass a head, until it has waited ${seconds} s`, {
-      discipline: new BackfillWithAging(p.patience),
+      discipline: new BackfillWithAging(p.pool, p.patience),
     }),
     run("backfill, no aging", "whoever fits may pass a head for ever", {
-      discipline: new BackfillWithAging(Number.POSITIVE_INFINITY as Millis),
+      discipline: new BackfillWithAging(p.pool, Number.POSITIVE_INFINITY as Millis),
     }),
   ];
-  const part = threshold === null || setting.maxMem <= 0 ? null : partFor(setting.maxMem, largeShare, needs, isLarge);
+  const part = threshold === null || setting.maxMem <= 0 ? null : partFor(setting.maxMem, largeShare, threshold, needs);
   if (threshold !== null && part !== null)
     rows.push(
       run("split by size", "large ones in a pool of their own, memory by load", {
@@ -86,17 +84,25 @@ export function policyLab(p: LabProblem): LabReport {
   const sentences = sentencesOf(rows);
   if (threshold !== null && setting.maxMem > 0 && part === null)
     sentences.push("It is not split: its memory is too little for the largest query of either part.");
-  return { pool: p.pool, requests: p.requests.count, threshold, largeShare, rows, sentences };
+  return { pool: p.pool, requests: rows[0]!.all.submitted, threshold, largeShare, rows, sentences };
+}
+
+/** What the pool is charged for each kind of its requests; 0 for those of other pools and those that it never lets run. */
+function needsOf({ scenario, flags, requests, configs, pool }: LabProblem): Float64Array {
+  const needs = new NeedBook(scenario, flags, requests).under(configs[pool]!);
+  return Float64Array.from(needs, (need, kind) =>
+    requests.kinds[kind]!.pool === pool && !need.isRejected ? need.cluster : 0,
+  );
 }
 
 /** The widest gap between sizes, and what share of memory-time lies above it. */
-function sizesOf(p: LabProblem, needOfKind: readonly number[]): { threshold: number | null; largeShare: number } {
-  const { requests } = p;
+function sizesOf({ requests }: LabProblem, needs: Float64Array): { threshold: number | null; largeShare: number } {
   const sizes: number[] = [];
   const holds: number[] = [];
   for (let i = 0; i < requests.count; i++) {
-    if (requests.kinds[requests.kind[i]!]!.pool !== p.pool) continue;
-    sizes.push(needOfKind[requests.kind[i]!]!);
+    const size = needs[requests.kind[i]!]!;
+    if (size === 0) continue;
+    sizes.push(size);
     holds.push(requests.duration[i]!);
   }
   const threshold = splitPoints(sizes, holds, 1)[0] ?? null;
@@ -111,16 +117,14 @@ function sizesOf(p: LabProblem, needOfKind: readonly number[]): { threshold: num
 }
 
 /** By load, but never less than the largest query of a part needs; null: there is not enough for both. */
-function partFor(
-  maxMem: number,
-  largeShare: number,
-  needs: readonly { readonly cluster: number }[],
-  isLarge: (kind: number) => boolean,
-): number | null {
-  const largest = (large: boolean): number =>
-    Math.max(0, ...needs.map((n, kind) => (isLarge(kind) === large ? n.cluster : 0)));
-  const least = largest(true) / maxMem;
-  const most = 1 - largest(false) / maxMem;
+function partFor(maxMem: number, largeShare: number, threshold: number, needs: Float64Array): number | null {
+  let largest = 0;
+  let largestSmall = 0;
+  for (const need of needs)
+    if (need > threshold) largest = Math.max(largest, need);
+    else largestSmall = Math.max(largestSmall, need);
+  const least = largest / maxMem;
+  const most = 1 - largestSmall / maxMem;
   return least > most ? null : Math.min(most, Math.max(least, largeShare));
 }
 
@@ -154,11 +158,18 @@ function runPolicy(
   return observer.finish(setting.maxMem);
 }
 
-function sentencesOf(rows: readonly PolicyRow[]): string[] {
+const lostShare = ({ lost, submitted }: GroupFigures): number => (submitted === 0 ? 0 : lost / submitted);
+
+/** A policy that loses more is no answer: who is lost waits no longer. */
+const MORE_LOST = 0.005;
+
+export function sentencesOf(rows: readonly PolicyRow[]): string[] {
   const [fifo, ...others] = rows;
   if (fifo === undefined) return [];
   const seconds = (ms: number): string => `${(ms / 1000).toFixed(2)} s`;
-  const best = others.reduce<PolicyRow | null>((a, b) => (a === null || b.all.meanWait < a.all.meanWait ? b : a), null);
+  const best = others
+    .filter((row) => lostShare(row.all) <= lostShare(fifo.all) + MORE_LOST)
+    .reduce<PolicyRow | null>((a, b) => (a === null || b.all.meanWait < a.all.meanWait ? b : a), null);
   if (best === null || best.all.meanWait >= fifo.all.meanWait * 0.99)
     return ["No other order makes this traffic wait noticeably less: the head is seldom in the way."];
   return [
@@ -169,12 +180,12 @@ function sentencesOf(rows: readonly PolicyRow[]): string[] {
 
 /** Waits of the admitted look better the more are lost: so losses are told first. */
 function largeSide(fifo: PolicyRow, best: PolicyRow): string {
-  const lost = (row: PolicyRow): number => (row.large.submitted === 0 ? 0 : row.large.lost / row.large.submitted);
+  const lost = (row: PolicyRow): number => lostShare(row.large);
   const percent = (share: number): string => `${(share * 100).toFixed(1)} %`;
   const [now, before] = [best, fifo].map((row) => `${(row.large.meanWait / 1000).toFixed(2)} s`);
   const waits = `they wait ${now} instead of ${before}`;
   if (best.large.submitted === 0) return "there are no large ones";
-  if (lost(best) > lost(fifo) + 0.005)
+  if (lost(best) > lost(fifo) + MORE_LOST)
     return `large ones pay for it: ${percent(lost(best))} of them are lost instead of ${percent(lost(fifo))}`;
   if (now === before) return `large ones wait as long as before, ${now}`;
   return best.large.meanWait > fifo.large.meanWait

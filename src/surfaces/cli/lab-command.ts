@@ -46,7 +46,7 @@ export function registerLab(program: Command, surroundings: Surroundings, exit: 
 }
 
 export async function labCommand(path: string, flags: LabFlags, surroundings: Surroundings): Promise<number> {
-  const { flags: impala, problem } = await openProblem(path, { ...flags, days: 1 });
+  const { flags: impala, problem, busiestDay, trafficRemarks } = await openProblem(path, { ...flags, days: 1 });
   const report = policyLab({
     scenario: problem.scenario,
     flags: impala,
@@ -55,12 +55,14 @@ export async function labCommand(path: string, flags: LabFlags, surroundings: Su
     pool: problem.pool,
     patience: (flags.patience ?? DEFAULT_PATIENCE) as Millis,
   });
-  if (flags.json) writeJson(surroundings.stdout, report);
-  else writeLines(surroundings.stdout, labLines(report, surroundings, flags));
+  const remarks = busiestDay === null ? [] : [`only day ${busiestDay} of the log is played, its busiest`];
+  remarks.push(...trafficRemarks);
+  if (flags.json) writeJson(surroundings.stdout, { ...report, remarks });
+  else writeLines(surroundings.stdout, labLines(report, remarks, surroundings, flags));
   return 0;
 }
 
-function labLines(r: LabReport, surroundings: Surroundings, flags: LabFlags): string[] {
+function labLines(r: LabReport, remarks: readonly string[], surroundings: Surroundings, flags: LabFlags): string[] {
   const wait = (ms: number | null): string => (ms === null ? "over 5 % lost" : seconds(ms));
   const lost = (g: PolicyRow["all"]): string => percent(g.submitted === 0 ? 0 : g.lost / g.submitted);
   // Where all are charged about the same there are no large ones to tell of.
@@ -97,5 +99,6 @@ function labLines(r: LabReport, surroundings: Surroundings, flags: LabFlags): st
     ...r.rows.map((row) => `${row.policy}: ${row.what}`),
     "",
     ...r.sentences,
+    ...(remarks.length === 0 ? [] : ["", `assumed: ${remarks.join("; ")}`]),
   ];
 }

@@ -13,6 +13,7 @@ import { flagsOf, openPools } from "../../config/scenario-pools.ts";
 import { type PoolConfig, ROOT_POOL } from "../../core/pool-config.ts";
 import type { Instant, Millis } from "../../core/units.ts";
 import type { SizeProblem } from "../../insight/size/problem.ts";
+import { wholeMicros } from "../../workload/draw.ts";
 import { poolResolver } from "../../workload/pool-resolver.ts";
 import { type DemandOptions, imputedShareOf } from "../../workload/query-log/demand.ts";
 import {
@@ -46,6 +47,10 @@ export interface Opened {
   readonly problem: SizeProblem;
   /** Of a recorded traffic's memory-time, what is a guess. */
   readonly imputedShare: number;
+  /** Which of a log's days stands first in the problem, counted from 1; null: there is only one, or it is drawn. */
+  readonly busiestDay: number | null;
+  /** What holds of the traffic whatever is asked about it, in words. */
+  readonly trafficRemarks: readonly string[];
 }
 
 /** Throws ConfigError. */
@@ -84,7 +89,7 @@ export async function openProblem(path: string, flags: ProblemFlags): Promise<Op
         .filter((p) => p !== ROOT_POOL)
         .join(", ")}`,
     );
-  const { days, remarks } = daysToCompareOn(all, pool, isRecorded(scenario));
+  const { days, busiestDay } = daysToCompareOn(all, pool, isRecorded(scenario));
   const { statestore } = scenario.cluster;
   const problem: SizeProblem = {
     // What dropped statistics did to estimates is in the days.
@@ -97,9 +102,10 @@ export async function openProblem(path: string, flags: ProblemFlags): Promise<Op
     // On average a release is seen half a round after it happened, and the lags later.
     memoryLag: statestore.every / 2 + statestore.publishLag + statestore.receiveLag,
     observedConcurrency: traces.isEmpty ? null : traces.concurrencyIn(pool),
-    remarks: [...remarks, ...traces.remarks()],
+    remarks: [...dayRemarks(all.length - days.length, all.length, busiestDay, pool), ...traces.remarks()],
   };
-  return { scenario, flags: impala, pools, problem, imputedShare: traces.imputedShare };
+  const { imputedShare } = traces;
+  return { scenario, flags: impala, pools, problem, imputedShare, busiestDay, trafficRemarks: traces.remarks() };
 }
 
 /**
@@ -218,7 +224,7 @@ function splitIntoDays(r: RecordedRequests): RecordedRequests[] {
     return {
       ...r,
       count: to - from,
-      at: r.at.slice(from, to).map((at) => at - day * DAY_MS),
+      at: r.at.slice(from, to).map((at) => wholeMicros(at - day * DAY_MS)),
       duration: r.duration.slice(from, to),
       peak: r.peak.slice(from, to),
       spilled: r.spilled.slice(from, to),
@@ -237,17 +243,19 @@ function daysToCompareOn(
   all: readonly RecordedRequests[],
   pool: string,
   areRecorded: boolean,
-): { days: RecordedRequests[]; remarks: string[] } {
+): { days: RecordedRequests[]; busiestDay: number | null } {
   const demands = all.map((r) => demandByPool(r).get(pool));
   const days = all.filter((_, i) => demands[i] !== undefined);
+  if (!areRecorded || all.length < 2 || days.length === 0) return { days, busiestDay: null };
+  const most = demands.indexOf(Math.max(...demands.map((d) => d ?? 0)));
+  return { days: [all[most]!, ...days.filter((d) => d !== all[most])], busiestDay: most + 1 };
+}
+
+function dayRemarks(empty: number, of: number, busiestDay: number | null, pool: string): string[] {
   const remarks: string[] = [];
-  const empty = all.length - days.length;
-  if (empty > 0) remarks.push(`${empty} of ${all.length} days left out: no request of ${pool} comes on them`);
-  if (!areRecorded || days.length < 2) return { days, remarks };
-  const most = Math.max(...demands.map((d) => d ?? 0));
-  const busiest = all[demands.indexOf(most)]!;
-  remarks.push(`what is tried comes from day ${demands.indexOf(most) + 1} of the log, its busiest`);
-  return { days: [busiest, ...days.filter((d) => d !== busiest)], remarks };
+  if (empty > 0) remarks.push(`${empty} of ${of} days left out: no request of ${pool} comes on them`);
+  if (busiestDay !== null) remarks.push(`what is tried comes from day ${busiestDay} of the log, its busiest`);
+  return remarks;
 }
 
 /** Memory x time that requests ask for, by pool. */

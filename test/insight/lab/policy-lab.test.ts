@@ -3,7 +3,7 @@ import { parseScenario } from "../../../src/config/scenario-file.ts";
 import { flagsOf } from "../../../src/config/scenario-pools.ts";
 import { DEFAULT_POOL_CONFIG, type PoolConfig } from "../../../src/core/pool-config.ts";
 import { type Bytes, GiB, MiB, type Millis } from "../../../src/core/units.ts";
-import { type LabReport, type PolicyRow, policyLab } from "../../../src/insight/lab/policy-lab.ts";
+import { type LabReport, type PolicyRow, policyLab, sentencesOf } from "../../../src/insight/lab/policy-lab.ts";
 import { recordRequests } from "../../../src/workload/recorded-requests.ts";
 import { createWorkload } from "../../../src/workload/scenario-workload.ts";
 import { RESOLVER } from "../size/size-fixtures.ts";
@@ -134,5 +134,76 @@ arrivals:
   test("the large one waits for the first one's 10 s either way, and nobody says that it gains", () => {
     expect(rowOf(report, "strict FIFO").large.meanWait).toBe(rowOf(report, "backfill").large.meanWait);
     expect(report.sentences[1]).toMatch(/large ones wait as long as before, 9\.00 s/);
+  });
+});
+
+describe("another pool beside it", () => {
+  const OTHER = "root.other";
+  /** In `POOL` a small one waits behind a large one; in `OTHER`, of 20 GiB, just so. */
+  const reportWith = (others: string): LabReport => {
+    const scenario = parseScenario(
+      `
+cluster: { executors: [{ count: 1, memory: 100gb }], coordinators: [{ count: 1, on: executor }] }
+pools: flags
+queries:
+  small: { pool: ${POOL}, estimate: 2gb, duration: 10s, uses: { peak: 1gb } }
+  large: { pool: ${POOL}, estimate: 6gb, duration: 10s, uses: { peak: 1gb } }
+  little: { pool: ${OTHER}, estimate: 2gb, duration: 10s, uses: { peak: 1gb } }
+  huge: { pool: ${OTHER}, estimate: 19gb, duration: 10s, uses: { peak: 1gb } }
+arrivals:
+  - { at: 0s, query: large, count: 2 }
+  - { at: 1s, query: small, count: 1 }
+${others}`,
+      "/beside.yaml",
+    );
+    return policyLab({
+      scenario,
+      flags: flagsOf(scenario),
+      requests: recordRequests(createWorkload(scenario, RESOLVER)),
+      configs: {
+        root: DEFAULT_POOL_CONFIG,
+        [POOL]: { ...CONFIG, maxMemResources: (10 * GiB) as Bytes },
+        [OTHER]: { ...CONFIG, maxMemResources: (20 * GiB) as Bytes },
+      },
+      pool: POOL,
+      patience: 60_000 as Millis,
+    });
+  };
+  const alone = reportWith("");
+  const beside = reportWith("  - { at: 0s, query: huge, count: 2 }\n  - { at: 1s, query: little, count: 1 }\n");
+
+  test("its queries are not counted, and nobody passes anybody there", () => {
+    expect(alone.requests).toBe(3);
+    expect(rowOf(alone, "backfill").overtakings).toBe(1);
+    expect(beside.requests).toBe(3);
+    expect(beside.rows.map((r) => r.overtakings)).toEqual(alone.rows.map((r) => r.overtakings));
+    expect(beside.rows.map((r) => r.all)).toEqual(alone.rows.map((r) => r.all));
+  });
+
+  test("its larger queries do not keep this one from being split: 6 and 2 GiB fit into 10", () => {
+    expect(beside.threshold).toBe(2 * GiB);
+    expect(beside.rows.map((r) => r.policy)).toContain("split by size");
+    expect(beside.sentences.join(" ")).not.toMatch(/It is not split/);
+  });
+});
+
+describe("insight 2.2: waits of the admitted alone look better the more are lost", () => {
+  const row = (policy: string, meanWait: number, lost: number): PolicyRow => {
+    const all = { submitted: 1000, admitted: 1000 - lost, lost, meanWait, longestWait: meanWait, p95: meanWait };
+    const none = { ...all, submitted: 0, admitted: 0, lost: 0, meanWait: 0, longestWait: 0, p95: 0 };
+    return { policy, what: "", all, small: all, large: none, memoryUsed: 0, overtakings: 0 };
+  };
+  const strict = row("strict FIFO", 4000, 10);
+
+  test.each([
+    { lost: 15, told: /^Under split by size the mean wait of all is 1\.00 s instead of 4\.00 s/ },
+    { lost: 16, told: /^Under backfill the mean wait of all is 3\.00 s instead of 4\.00 s/ },
+  ])("a policy that loses $lost of 1,000 instead of 10", ({ lost, told }) => {
+    const rows = [strict, row("backfill", 3000, 10), row("split by size", 1000, lost)];
+    expect(sentencesOf(rows)[0]).toMatch(told);
+  });
+
+  test("nothing but losses makes it wait less: no other order does", () => {
+    expect(sentencesOf([strict, row("split by size", 1000, 200)])[0]).toMatch(/^No other order/);
   });
 });

@@ -55,6 +55,23 @@ describe("insight 3.4 days to compare on", () => {
       [...r.at].filter((_, i) => r.kinds[r.kind[i]!]!.pool === pool).map((at) => Math.round(at / 3_600_000));
     return { days: problem.days.map(hoursOf), remarks: problem.remarks };
   }
+  /** Hours of queries; the last one is cut off. */
+  async function recordedAt(hours: readonly number[]) {
+    const row = (hour: number, i: number): TableRow => {
+      const micros = Math.round(hour * 3_600_000_000);
+      const start = new Date(Date.UTC(2026, 7, 22) + Math.floor(micros / 1000)).toISOString();
+      return {
+        ...TABLE_ROW,
+        query_id: `${i}:0`,
+        session_id: `${i}`,
+        resource_pool: "root.a",
+        query_opts_config: "REQUEST_POOL=root.a",
+        start_time_utc: start.replace("Z", `${String(micros % 1000).padStart(3, "0")}Z`),
+      };
+    };
+    const path = file("at.yaml", `${CLUSTER}arrivals: [{ trace: ${fileWith(csvOf(hours.map(row)))} }]\n`);
+    return openProblem(path, {});
+  }
   const daily = [0, 24, 48, 72, 95];
 
   test("one on which the pool has nothing is none", async () => {
@@ -69,24 +86,16 @@ describe("insight 3.4 days to compare on", () => {
     expect(remarks).toContain("what is tried comes from day 3 of the log, its busiest");
   });
 
+  test("times within a day are whole microseconds, as all that enters an event queue", async () => {
+    const { problem } = await recordedAt([0, 24 + 1.234_567_8 / 3600, 47, 48]);
+    expect(problem.days.map((d) => [...d.at])).toEqual([[0], [1234.568, 23 * 3_600_000]]);
+  });
+
   test.each([
     { last: 46.9, days: 2 },
     { last: 46.7, days: 1 },
   ])("a day whose last query comes at hour $last of two is $days", async ({ last, days }) => {
-    const log = fileWith(
-      csvOf(
-        [0, 1, last, last + 0.3].map((hour, i) => ({
-          ...TABLE_ROW,
-          query_id: `${i}:0`,
-          session_id: `${i}`,
-          resource_pool: "root.a",
-          query_opts_config: "REQUEST_POOL=root.a",
-          start_time_utc: new Date(Date.UTC(2026, 7, 22) + hour * 3_600_000).toISOString(),
-        })),
-      ),
-    );
-    const path = file("two.yaml", `${CLUSTER}arrivals: [{ trace: ${log} }]\n`);
-    expect((await openProblem(path, {})).problem.days).toHaveLength(days);
+    expect((await recordedAt([0, 1, last, last + 0.3])).problem.days).toHaveLength(days);
   });
 
   test("drawn days without a request of the pool are left out", async () => {
