@@ -27,6 +27,8 @@ export class FollowedPools implements PoolSource {
   readonly #scale: number;
   /** Real moment of emulated time 0; null before. */
   #begunAt: number | null = null;
+  /** How often a look has found that records or placement may have changed. */
+  changes = 0;
 
   constructor(scenario: Scenario, flags: ImpalaFlags, files: FileAccess = REAL_FILES, openedAt: number = Date.now()) {
     this.#openedAt = openedAt;
@@ -58,7 +60,10 @@ export class FollowedPools implements PoolSource {
   /** Looks at the files that are due; true: records or placement may have changed. */
   check(now: Instant): boolean {
     const changed = this.#service.check(this.#openedAt + now);
-    if (changed) this.#readSite();
+    if (changed) {
+      this.changes++;
+      this.#readSite();
+    }
     return changed;
   }
 

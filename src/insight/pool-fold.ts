@@ -18,9 +18,30 @@ export interface WaitShare {
   waitedMs: number;
 }
 
+interface Kept {
+  readonly running: number;
+  readonly memory: number;
+  readonly queued: number;
+}
+const NOTHING_KEPT: Kept = { running: 0, memory: 0, queued: 0 };
+
+/** A negative limit is none. */
+const atLeast = (limit: number, kept: number): number => (limit < 0 ? limit : Math.max(limit, kept));
+
+/** While the pool had one record. */
+export interface LimitEra {
+  readonly config: PoolConfig | null;
+  readonly from: number;
+  /** Of it, with a nonempty queue. */
+  busyMs: number;
+}
+
 export class PoolFold implements ExactPool {
   readonly name: string;
-  readonly config: PoolConfig | null;
+  /** In force now (5.7); null: not to be known. */
+  config: PoolConfig | null;
+  /** One, unless the pool files changed. */
+  readonly eras: LimitEra[] = [];
 
   // Counters
   submitted = 0;
@@ -81,6 +102,9 @@ export class PoolFold implements ExactPool {
   #wasStale = false;
   readonly #needs: number[] = [];
   readonly #foreseenNeed: (queryClass: number) => number;
+  #era: LimitEra;
+  /** What there was when a limit fell below it, as long as it lasts: nobody let that in over the limit. */
+  #kept = NOTHING_KEPT;
   #last: number;
 
   /** `foreseenNeed` of a class: what it will be charged, before one of it was; -1 unknown. */
@@ -88,7 +112,17 @@ export class PoolFold implements ExactPool {
     this.#foreseenNeed = foreseenNeed;
     this.name = name;
     this.config = config;
+    this.#era = { config, from, busyMs: 0 };
+    this.eras.push(this.#era);
     this.#last = from;
+  }
+
+  /** From now on; the state until now has been told. */
+  useConfig(config: PoolConfig | null): void {
+    this.config = config;
+    this.#era = { config, from: this.#last, busyMs: 0 };
+    this.eras.push(this.#era);
+    this.#kept = { running: this.running, memory: this.memory, queued: this.queued };
   }
 
   needOf(queryClass: number): number {
@@ -136,6 +170,7 @@ export class PoolFold implements ExactPool {
   #advanceQueues(at: number, ms: number): void {
     this.queuedMs += this.queued * ms;
     this.busyMs += ms;
+    this.#era.busyMs += ms;
     this.busyMemoryMs += this.memory * ms;
     this.ledger.interval(this.#last, at);
     for (const queue of this.#queues) if (queue.waiting > 0) queue.charge(this, this.ledger);
@@ -143,9 +178,19 @@ export class PoolFold implements ExactPool {
   }
 
   #measureExcess(config: PoolConfig, ms: number): void {
-    this.overRunning.add(this.running, config.maxRequests, ms);
-    this.overMemory.add(this.memory, config.maxMemResources, ms);
-    this.overQueued.add(this.queued, config.maxQueued, ms);
+    if (this.#kept !== NOTHING_KEPT) this.#kept = this.#stillKept(this.#kept);
+    const { running, memory, queued } = this.#kept;
+    this.overRunning.add(this.running, atLeast(config.maxRequests, running), ms);
+    this.overMemory.add(this.memory, atLeast(config.maxMemResources, memory), ms);
+    this.overQueued.add(this.queued, atLeast(config.maxQueued, queued), ms);
+  }
+
+  #stillKept({ running, memory, queued }: Kept): Kept {
+    return {
+      running: Math.min(running, this.running),
+      memory: Math.min(memory, this.memory),
+      queued: Math.min(queued, this.queued),
+    };
   }
 
   enqueue(queue: number, q: Waiter, reason: QueueReason): void {

@@ -14,6 +14,8 @@ import { type RunSummary, type RunTotals, summaryOf } from "./summary.ts";
 export interface FoldSettings {
   /** The record of a pool, null when it cannot be known: then nothing is compared with limits. */
   readonly configOf: (pool: string) => PoolConfig | null;
+  /** Goes up when records may be others than before; left out: they stay as they are. */
+  readonly changes?: () => number;
   /** Cluster memory that a query of the class will be charged there (MEM-10), null: not to be known. */
   readonly needOf?: (pool: string, queryClass: string) => number | null;
   /** One queue per pool for all coordinators, or one for each. */
@@ -35,6 +37,8 @@ export class SummaryFold implements RunObserver, RunTotals {
   from = Number.POSITIVE_INFINITY;
   until = 0;
   submitLagMs = 0;
+  /** By pool, how many changes its record has seen. */
+  readonly #seenChanges: number[] = [];
 
   constructor(settings: FoldSettings) {
     this.#settings = settings;
@@ -49,6 +53,7 @@ export class SummaryFold implements RunObserver, RunTotals {
     if (q.intended < this.from) this.from = q.intended;
     this.submitLagMs += at - q.intended;
     const pool = this.#poolAt(at, q);
+    this.#takeChanges(pool, q.pool);
     pool.submitted++;
     if (q.attempt === 1) pool.requests++;
   }
@@ -155,6 +160,15 @@ export class SummaryFold implements RunObserver, RunTotals {
     const pool = this.pools[q.pool] ?? this.#newPool(at, q.pool);
     pool.advance(at);
     return pool;
+  }
+
+  /** A submission brings its pool's new record (admission 5.7). */
+  #takeChanges(pool: PoolFold, index: number): void {
+    const changes = this.#settings.changes?.() ?? 0;
+    if (this.#seenChanges[index] === changes) return;
+    const isFirst = this.#seenChanges[index] === undefined;
+    this.#seenChanges[index] = changes;
+    if (!isFirst && pool.name !== "") pool.useConfig(this.#settings.configOf(pool.name));
   }
 
   #newPool(at: number, index: number): PoolFold {

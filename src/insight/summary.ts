@@ -225,8 +225,14 @@ function poolSummary(
     peakQueued: p.peakQueued,
     peakMemoryBytes: p.peakMemory,
     spilledBytes: p.spilledBytes,
-    utilisation: ofLimit(p.memoryMs, config?.maxMemResources, span),
-    placesUtilisation: ofLimit(p.runningMs, config?.maxRequests, span),
+    utilisation: ofLimit(
+      p.memoryMs,
+      limitArea(p, (c) => c.maxMemResources, until - span, until),
+    ),
+    placesUtilisation: ofLimit(
+      p.runningMs,
+      limitArea(p, (c) => c.maxRequests, until - span, until),
+    ),
     meanQueued: span > 0 ? p.queuedMs / span : 0,
     queuedMs: p.busyMs,
     idleWhileQueued: idleShare(p),
@@ -277,13 +283,34 @@ const quantilesOf = (waits: Histogram, missing: number): Quantiles => ({
 
 const finite = (value: number | null): number | null => (value === Number.POSITIVE_INFINITY ? null : value);
 
-function ofLimit(area: number, limit: number | undefined, span: number): number | null {
-  return limit === undefined || limit <= 0 || span <= 0 ? null : area / (limit * span);
+/** A limit times how long it was in force; null where for some time there was none. */
+function limitArea(p: PoolFold, limitOf: (c: PoolConfig) => number, from: number, until: number): number | null {
+  const lengths = p.eras.map((era, i) => (p.eras[i + 1]?.from ?? until) - (i === 0 ? from : era.from));
+  return areaOver(p, limitOf, lengths);
 }
 
+function areaOver({ eras }: PoolFold, limitOf: (c: PoolConfig) => number, lengths: readonly number[]): number | null {
+  let area = 0;
+  for (const [i, { config }] of eras.entries()) {
+    if (lengths[i]! <= 0) continue;
+    const limit = config === null ? -1 : limitOf(config);
+    if (limit <= 0) return null;
+    area += limit * lengths[i]!;
+  }
+  return area;
+}
+
+const ofLimit = (area: number, limitArea: number | null): number | null =>
+  limitArea === null || limitArea <= 0 ? null : area / limitArea;
+
 function idleShare(p: PoolFold): number | null {
-  const limit = p.config?.maxMemResources ?? -1;
-  return limit > 0 && p.busyMs > 0 ? 1 - p.busyMemoryMs / (limit * p.busyMs) : null;
+  const limits = areaOver(
+    p,
+    (c) => c.maxMemResources,
+    p.eras.map((era) => era.busyMs),
+  );
+  const filled = ofLimit(p.busyMemoryMs, limits);
+  return filled === null ? null : 1 - filled;
 }
 
 const excess = (meter: { most: number; timeMs: number; area: number }): ExcessSummary => ({

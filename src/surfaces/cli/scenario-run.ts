@@ -40,6 +40,7 @@ export class ScenarioRun {
   readonly workload: Workload;
   #pools: PoolDirectory;
   #followed: FollowedPools | null = null;
+  #changes = 0;
 
   private constructor(path: string, scenario: Scenario) {
     this.path = path;
@@ -82,6 +83,7 @@ export class ScenarioRun {
 
   changePools(fault: Extract<Fault, { readonly kind: "configChanges" }>): void {
     this.#pools = changedPools(this.#pools, fault);
+    this.#changes++;
     this.workload.configurationChanged();
   }
 
@@ -95,6 +97,7 @@ export class ScenarioRun {
     const { cluster, faults } = this.scenario;
     return new SummaryFold({
       configOf: (pool) => this.configOf(pool),
+      changes: () => this.#changes + (this.#followed?.changes ?? 0),
       needOf: (pool, queryClass) => this.chargeOf(pool, queryClass)?.cluster ?? null,
       admission: cluster.admission,
       mayLeak: faults.some((f) => f.kind === "releasesLost" || f.kind === "coordinatorDies"),
