@@ -45,7 +45,8 @@ function valueOver(t: Threshold, pools: readonly PoolSummary[], summary: RunSumm
   const values = pools.map((p) => numberOf(t.number, p));
   if (SUMMED.has(t.number)) return values.reduce((sum: number, v) => sum + (v ?? 0), 0);
   if (t.number === "loss") return lossOver(pools);
-  // Waits, peaks and shares of the run are those of its worst pool; a pool without value says nothing.
+  // Waits, peaks and shares of the run are those of its worst pool; one in which nobody got anywhere has no worst wait.
+  if (pools.some((p, i) => t.number.startsWith("wait.") && values[i] === null && p.submitted > 0)) return null;
   const known = values.filter((v) => v !== null);
   return known.length === 0 ? null : Math.max(...known);
 }

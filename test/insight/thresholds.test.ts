@@ -52,6 +52,13 @@ describe("thresholds", () => {
     expect(evaluateThresholds(["wait.p95 < 1s"], nobody)[0]).toMatchObject({ holds: false, value: null });
   });
 
+  test("waits of the run have none where one pool let nobody in", () => {
+    const story = new Stream().submit(0, "a").admit(0, "a", 1).end(1, "a").submit(2, "b", { pool: "root.shut" });
+    const shut = summarise(story.reject(2, "b", { rule: "REJ-A1" }));
+    expect(evaluateThresholds(["wait.p95 < 1s"], shut)[0]).toMatchObject({ holds: false, value: null });
+    expect(evaluateThresholds(["pool.root.p.wait.p95 < 1s"], shut)[0]).toMatchObject({ holds: true, value: 0 });
+  });
+
   test("the first refused query is named", () => {
     expect(result("rejected == 0")?.first).toEqual({ at: 5, query: "c" });
     expect(result("wait.p95 < 1s")?.first).toBeNull();

@@ -12,7 +12,7 @@
  * means on the same requests;
  * and the result is a function of problem, candidates and goal, whoever runs the jobs in whatever order.
  */
-import { isWorse, selectionConstant } from "./intervals.ts";
+import { Selection } from "./intervals.ts";
 import { lossOf, type Outcome, spillShareOf } from "./outcome.ts";
 import type { Engine, Evaluate, Job } from "./problem.ts";
 import { costOrder, costsNoMore, keyOf, type Setting } from "./setting.ts";
@@ -315,6 +315,7 @@ class Run {
   async days(finalists: readonly Setting[]): Promise<Finalist[]> {
     const { now, days, options, aim } = this.input;
     const outcomes = new Map<string, Outcome[]>([now, ...finalists].map((s) => [keyOf(s), []]));
+    const selection = new Selection(finalists.length, options.firstDays, options.alpha);
     let active = [...finalists];
     for (let day = 0; day < days.length; day++) {
       const running = [now, ...active];
@@ -322,7 +323,7 @@ class Run {
       running.forEach((s, i) => {
         outcomes.get(keyOf(s))!.push(done[i]!);
       });
-      if (day + 1 >= options.firstDays) active = active.filter((s) => !this.isBeaten(s, active, outcomes));
+      if (day + 1 >= options.firstDays) active = active.filter((s) => !this.isBeaten(s, active, outcomes, selection));
     }
     const today = outcomes.get(keyOf(now))!;
     return [now, ...finalists].map((setting) => {
@@ -331,17 +332,21 @@ class Run {
     });
   }
 
-  private isBeaten(s: Setting, active: readonly Setting[], outcomes: ReadonlyMap<string, readonly Outcome[]>): boolean {
+  private isBeaten(
+    s: Setting,
+    active: readonly Setting[],
+    outcomes: ReadonlyMap<string, readonly Outcome[]>,
+    selection: Selection,
+  ): boolean {
     const { options } = this.input;
-    const h2 = selectionConstant(Math.max(2, active.length), options.firstDays, options.alpha);
     const mine = outcomes.get(keyOf(s))!;
     const beaten = active.some((other) => {
       if (other === s || this.byCost(other, s) > 0) return false;
       const theirs = outcomes.get(keyOf(other))!;
       const worse = (pick: (o: Outcome) => number, delta: number): boolean =>
-        isWorse(mine.map(pick), theirs.map(pick), options.firstDays, h2, delta);
+        selection.isWorse(mine.map(pick), theirs.map(pick), delta);
       const better = (pick: (o: Outcome) => number, delta: number): boolean =>
-        isWorse(theirs.map(pick), mine.map(pick), options.firstDays, h2, delta);
+        selection.isWorse(theirs.map(pick), mine.map(pick), delta);
       const { p95, loss } = options.delta;
       return (worse(p95Of, p95) || worse(lossOf, loss)) && !better(p95Of, p95) && !better(lossOf, loss);
     });

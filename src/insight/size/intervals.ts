@@ -45,23 +45,29 @@ export function selectionConstant(k: number, firstDays: number, alpha: number): 
   return 2 * eta * (firstDays - 1);
 }
 
-/**
- * Whether `a` may be dropped for `b` in one objective (smaller is better): after r days its mean is worse by
- * more than what is still open. `delta` is the difference that does not matter.
- */
-export function isWorse(
-  a: readonly number[],
-  b: readonly number[],
-  firstDays: number,
-  hSquared: number,
-  delta: number,
-): boolean {
-  const r = a.length;
-  if (r < firstDays) return false;
-  if (!a.every(Number.isFinite)) return b.every(Number.isFinite);
-  if (!b.every(Number.isFinite)) return false;
-  const first = a.slice(0, firstDays).map((v, i) => v - b[i]!);
-  const open = Math.max(0, (delta / (2 * r)) * ((hSquared * varianceOf(first)) / delta ** 2 - r));
-  const meanDifference = a.reduce((sum, v, i) => sum + v - b[i]!, 0) / r;
-  return meanDifference > open;
+/** Drops settings day by day; how sure it has to be is fixed by how many it began with. */
+export class Selection {
+  readonly #firstDays: number;
+  readonly #hSquared: number;
+
+  constructor(settings: number, firstDays: number, alpha: number) {
+    this.#firstDays = firstDays;
+    this.#hSquared = selectionConstant(Math.max(2, settings), firstDays, alpha);
+  }
+
+  /**
+   * Whether `a` may be dropped for `b` in one objective (smaller is better): after r days its mean is worse by
+   * more than what is still open. `delta` is the difference that does not matter.
+   */
+  isWorse(a: readonly number[], b: readonly number[], delta: number): boolean {
+    const r = a.length;
+    const firstDays = this.#firstDays;
+    if (r < firstDays) return false;
+    if (!a.every(Number.isFinite)) return b.every(Number.isFinite);
+    if (!b.every(Number.isFinite)) return false;
+    const first = a.slice(0, firstDays).map((v, i) => v - b[i]!);
+    const open = Math.max(0, (delta / (2 * r)) * ((this.#hSquared * varianceOf(first)) / delta ** 2 - r));
+    const meanDifference = a.reduce((sum, v, i) => sum + v - b[i]!, 0) / r;
+    return meanDifference > open;
+  }
 }

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { intervalOf, isWorse, pairedInterval, selectionConstant, t95 } from "../../../src/insight/size/intervals.ts";
+import { intervalOf, pairedInterval, Selection, selectionConstant, t95 } from "../../../src/insight/size/intervals.ts";
 
 describe("insight 6.3, 3.4 item 11: intervals and selection", () => {
   test.each([
@@ -38,19 +38,27 @@ describe("insight 6.3, 3.4 item 11: intervals and selection", () => {
   test("nobody is dropped before the first days are over, nor for less than what is still open", () => {
     const better = Array.from({ length: 10 }, (_, i) => 10 + (i % 2));
     const worse = better.map((v) => v + 5);
-    const h2 = selectionConstant(8, 10, 0.05);
-    expect(isWorse(worse.slice(0, 9), better.slice(0, 9), 10, h2, 1)).toBe(false);
-    expect(isWorse(worse, better, 10, h2, 1)).toBe(true);
-    expect(isWorse(better, worse, 10, h2, 1)).toBe(false);
+    const among = new Selection(8, 10, 0.05);
+    expect(among.isWorse(worse.slice(0, 9), better.slice(0, 9), 1)).toBe(false);
+    expect(among.isWorse(worse, better, 1)).toBe(true);
+    expect(among.isWorse(better, worse, 1)).toBe(false);
     // Differences that swing as much as they are large stay open.
     const swinging = better.map((v, i) => v + (i % 2 === 0 ? 30 : -20));
-    expect(isWorse(swinging, better, 10, h2, 1)).toBe(false);
+    expect(among.isWorse(swinging, better, 1)).toBe(false);
+  });
+
+  // Differences 0 and 4 in turn: mean 2, variance 40/9; open are h2 (6.0 of 2, 19.9 of 20) * 40/9 / 20 - 1/2.
+  test("what is enough among two is not among twenty, however many of them are left", () => {
+    const better = Array.from({ length: 10 }, () => 10);
+    const worse = better.map((v, i) => v + (i % 2 === 0 ? 4 : 0));
+    expect(new Selection(2, 10, 0.05).isWorse(worse, better, 1)).toBe(true);
+    expect(new Selection(20, 10, 0.05).isWorse(worse, better, 1)).toBe(false);
   });
 
   test("endless waits are worse than any", () => {
     const endless = Array.from({ length: 10 }, () => Number.POSITIVE_INFINITY);
     const finite = Array.from({ length: 10 }, () => 5);
-    expect(isWorse(endless, finite, 10, 20, 1)).toBe(true);
-    expect(isWorse(finite, endless, 10, 20, 1)).toBe(false);
+    expect(new Selection(20, 10, 0.05).isWorse(endless, finite, 1)).toBe(true);
+    expect(new Selection(20, 10, 0.05).isWorse(finite, endless, 1)).toBe(false);
   });
 });
