@@ -173,6 +173,7 @@ arrivals: [{ at: 0s, query: tile, count: 1 }]
       released: [],
     })),
     queued,
+    ended: [],
     arrivals: addresses.map((coordinator) => {
       const perMs = 0.003 / addresses.length;
       return { queryClass: "tile", pool, coordinator, user: "ana", shape, perMs };

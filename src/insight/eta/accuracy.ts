@@ -17,7 +17,8 @@ import type { SimQuery } from "../../sim/sim-query.ts";
 import { simulate } from "../../sim/simulate.ts";
 import type { Simulation } from "../../sim/simulation.ts";
 import type { Workload } from "../../workload/workload.ts";
-import { type EtaSnapshot, queueOf, snapshotOf } from "./eta-snapshot.ts";
+import type { Decision } from "./decision-observer.ts";
+import { type EtaSnapshot, queueOf, snapshotOf, wholeMicros } from "./eta-snapshot.ts";
 import type { HoldSources } from "./hold-book.ts";
 import { type EtaInterval, predictWaits, RUNS } from "./predict.ts";
 import { TrafficWatch } from "./traffic-watch.ts";
@@ -81,36 +82,36 @@ class Study extends TrafficWatch {
   #lastWait = 0;
 
   constructor(input: AccuracyInput) {
-    super();
+    super(input.scenario.cluster.statestore);
     this.#input = input;
     this.#next = input.warmUp;
   }
 
   override admitted(at: number, q: QueryFacts, path: AdmissionPath, waited: number): void {
     if (path === "fromQueue") this.#lastWait = waited;
-    this.#decide(at, q, false);
+    super.admitted(at, q, path, waited);
   }
 
-  override timedOut(at: number, q: QueryFacts): void {
-    this.#decide(at, q, true);
-  }
-
-  #decide(at: number, q: QueryFacts, timedOut: boolean): void {
+  override decided(at: number, q: QueryFacts, decision: Decision): void {
     const { queryId } = q;
     const trial = this.#open.get(queryId);
     if (trial === undefined) return;
     this.#open.delete(queryId);
-    this.trials.push({ ...trial, actual: at - trial.at, timedOut });
+    // Nobody foretells whose patience ends when.
+    if (decision === "cancelled") return;
+    this.trials.push({ ...trial, actual: wholeMicros(at - trial.at), timedOut: decision === "timedOut" });
   }
 
   look(simulation: Simulation): void {
     const now = toInstant(simulation.now);
-    if (now < this.#next || !simulation.isInstantOver || !simulation.seats.some((s) => s.queued > 1)) return;
+    // Asked again while one waits, its luck would be counted many times: outcomes have to be apart (insight 5.4).
+    if (now < this.#next || this.#open.size > 0) return;
+    if (!simulation.isInstantOver || !simulation.seats.some((s) => s.queued > 1)) return;
     this.#next = now + this.#input.every;
     const controllers = simulation.seats.map((s) => s.controller);
     const classOf = (a: AdmissionQuery): string => this.classOf(a.owner as SimQuery);
     const { cluster } = this.#input.scenario;
-    this.#foretell(snapshotOf(controllers, now, classOf, cluster, this.ratesAt(now)));
+    this.#foretell(snapshotOf(controllers, now, classOf, cluster, this.recentAt(now)));
   }
 
   #foretell(snapshot: EtaSnapshot): void {
@@ -118,7 +119,6 @@ class Study extends TrafficWatch {
     this.#chance.at(look, 0, 0, 0);
     const chosen = Math.floor(this.#chance.first() * snapshot.queued.length);
     const { query } = snapshot.queued[chosen]!;
-    if (this.#open.has(query)) return;
     const byBelief: Record<string, { interval: EtaInterval; timeoutChance: number }> = {};
     for (const [name, belief] of Object.entries(this.#input.beliefs)) {
       const options = { seed: look, flags: this.#input.flags };

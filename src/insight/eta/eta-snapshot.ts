@@ -14,6 +14,7 @@ import type { RequestShape } from "../../core/admission/request.ts";
 import type { BackendDescriptor } from "../../core/cluster/backend.ts";
 import type { PoolConfig } from "../../core/pool-config.ts";
 import type { Bytes, Instant, Millis } from "../../core/units.ts";
+import { toInstant, toMicros } from "../../sim/event-queue.ts";
 
 /** Who decides, and how the deciders hear of each other. */
 export interface EtaCluster {
@@ -21,7 +22,7 @@ export interface EtaCluster {
   readonly statestore: StatestoreSpec;
 }
 
-export interface EtaSnapshot extends EtaCluster {
+export interface EtaSnapshot extends EtaCluster, RecentTraffic {
   readonly now: Instant;
   readonly backends: readonly BackendDescriptor[];
   /** By pool name, of every pool that a controller knows. */
@@ -30,9 +31,17 @@ export interface EtaSnapshot extends EtaCluster {
   readonly running: readonly RunningQuery[];
   /** In order of their enqueueing; each pool has a queue at each controller. */
   readonly queued: readonly QueuedQuery[];
+}
+
+/** What controllers do not hold themselves. */
+export interface RecentTraffic {
+  /** Who ended within the last `viewSpanOf`: somebody may not have heard of it yet. */
+  readonly ended: readonly EndedQuery[];
   /** Who keeps coming, as often as of late. */
   readonly arrivals: readonly ArrivalRate[];
 }
+
+const NO_TRAFFIC: RecentTraffic = { ended: [], arrivals: [] };
 
 interface AnyRequest {
   readonly queryClass: string;
@@ -47,12 +56,20 @@ interface AnyQuery extends AnyRequest {
   readonly placementOffset: number;
 }
 
-export interface RunningQuery extends AnyQuery {
+/** What somebody was let in with. */
+export interface Held {
   readonly admittedAt: Instant;
   readonly perHost: Bytes;
   readonly onCoordinator: Bytes;
+}
+
+export interface RunningQuery extends AnyQuery, Held {
   /** Positions of its schedule that are free again. */
   readonly released: readonly number[];
+}
+
+export interface EndedQuery extends AnyQuery, Held {
+  readonly endedAt: Instant;
 }
 
 export interface QueuedQuery extends AnyQuery {
@@ -74,6 +91,35 @@ export const queueOf = (s: EtaCluster, q: { readonly pool: string; readonly coor
 export const decidingCoordinators = (s: EtaSnapshot): number =>
   s.admission === "admissiond" ? 1 : s.backends.filter((b) => b.isCoordinator).length;
 
+/** A difference of two moments without what subtracting left behind: moments are whole microseconds. */
+export const wholeMicros = (ms: number): number => toInstant(toMicros(ms));
+
+/** Exchanges of one subscriber after which it has heard of whatever came before them, and everybody of it. */
+const VIEW_PERIODS = 3;
+
+/** From one exchange of a subscriber to its next, milliseconds. */
+export const exchangePeriodOf = ({ every, publishLag, receiveLag }: StatestoreSpec): number =>
+  every + publishLag + receiveLag;
+
+/** What is older than that, all controllers know alike; milliseconds. */
+export const viewSpanOf = (statestore: StatestoreSpec): number => VIEW_PERIODS * exchangePeriodOf(statestore);
+
+export const queryOf = (a: AdmissionQuery, queryClass: string): AnyQuery => ({
+  query: a.id,
+  queryClass,
+  pool: a.pool.name,
+  coordinator: a.request.coordinator,
+  user: a.request.user,
+  shape: a.request.shape,
+  placementOffset: a.request.placementOffset,
+});
+
+export const heldBy = (a: AdmissionQuery): Held => ({
+  admittedAt: a.decidedAt,
+  perHost: a.memory!.perHost,
+  onCoordinator: a.memory!.onCoordinator,
+});
+
 /**
  * From live controllers: all of a cluster's, or the one of `admissiond`. Whoever belongs to a coordinator that is
  * gone is left out: nobody waits for an answer, and its controller is about to find out (admission 9.5, T-59).
@@ -83,27 +129,16 @@ export function snapshotOf(
   now: Instant,
   classOf: (a: AdmissionQuery) => string,
   cluster: EtaCluster,
-  arrivals: readonly ArrivalRate[] = [],
+  traffic: RecentTraffic = NO_TRAFFIC,
 ): EtaSnapshot {
   const backends = controllers[0]?.membership.backends ?? [];
   const isThere = (q: AnyRequest): boolean => backends.some((b) => b.address === q.coordinator);
-  const common = (a: AdmissionQuery): AnyQuery => ({
-    query: a.id,
-    queryClass: classOf(a),
-    pool: a.pool.name,
-    coordinator: a.request.coordinator,
-    user: a.request.user,
-    shape: a.request.shape,
-    placementOffset: a.request.placementOffset,
-  });
   const running = controllers
     .flatMap((c) => [...c.runningQueries()])
     .map(
       (a): RunningQuery => ({
-        ...common(a),
-        admittedAt: a.decidedAt,
-        perHost: a.memory!.perHost,
-        onCoordinator: a.memory!.onCoordinator,
+        ...queryOf(a, classOf(a)),
+        ...heldBy(a),
         released: a.plan!.schedule.backends.map((_, i) => i).filter((i) => isReleased(a, i)),
       }),
     );
@@ -112,7 +147,7 @@ export function snapshotOf(
     .flatMap((p) => [...p.queue])
     .map(
       (a): QueuedQuery => ({
-        ...common(a),
+        ...queryOf(a, classOf(a)),
         enqueuedAt: a.queuedAt,
         timeout: a.timeout,
         reason: a.latestReason,
@@ -127,6 +162,7 @@ export function snapshotOf(
     configs: Object.fromEntries(pools.filter((p) => p.config !== null).map((p) => [p.name, p.config!] as const)),
     running: running.filter(isThere).sort((a, b) => a.admittedAt - b.admittedAt),
     queued: queued.filter(isThere).sort((a, b) => a.enqueuedAt - b.enqueuedAt),
-    arrivals: arrivals.filter(isThere),
+    ended: traffic.ended.filter(isThere),
+    arrivals: traffic.arrivals.filter(isThere),
   };
 }

@@ -3,15 +3,21 @@
  * decided (insight 5.2).
  *
  * The run is a simulation like any other: every controller with its own queues and its own view, exchanges
- * through the statestore, polls of `admissiond`. It begins a few exchanges before the snapshot's moment, with
- * whoever runs being let in without being asked, so that every view has heard of them by the time when those
- * who wait are put into their queues, in their order.
+ * through the statestore, polls of `admissiond`. It begins a few exchanges before the snapshot's moment and plays
+ * them again: who was let in or ended since then does so at its time, so that at the moment itself each view is
+ * just as old as it was. A controller that has not heard yet of what another took is about to let in somebody it
+ * should not (T-12); taking its view as exact would foretell too long a wait. Nobody leaves a queue before the
+ * moment, and from then on all goes by the rules.
  */
 
 import { DEFAULT_FLAGS, type ImpalaFlags } from "../../config/impala-flags.ts";
 import { DEFAULT_EXECUTION_OPTIONS } from "../../config/request-shape.ts";
 import type { Scenario } from "../../config/scenario.ts";
 import { AdmissionController } from "../../core/admission/controller.ts";
+import type { ControllerOptions } from "../../core/admission/controller-options.ts";
+import type { DequeueSink } from "../../core/admission/dequeue-pass.ts";
+import type { Pool } from "../../core/admission/pool.ts";
+import { NO_USAGE } from "../../core/admission/pool-stats.ts";
 import type { AdmissionQuery } from "../../core/admission/query.ts";
 import type { AdmissionRequest, RequestShape } from "../../core/admission/request.ts";
 import { DEFAULT_POOL_CONFIG, type PoolConfig } from "../../core/pool-config.ts";
@@ -20,17 +26,24 @@ import type { Instant, Millis } from "../../core/units.ts";
 import { toMicros } from "../../sim/event-queue.ts";
 import type { SimQuery } from "../../sim/sim-query.ts";
 import { simulate } from "../../sim/simulate.ts";
+import type { Simulation } from "../../sim/simulation.ts";
 import type { Submission, Workload } from "../../workload/workload.ts";
-import { SilentObserver } from "../silent-observer.ts";
-import type { EtaSnapshot, QueuedQuery, RunningQuery } from "./eta-snapshot.ts";
-
-export type ForwardOutcome = "admitted" | "timedOut" | "rejected";
+import { type Decision, DecisionObserver } from "./decision-observer.ts";
+import {
+  type EndedQuery,
+  type EtaSnapshot,
+  exchangePeriodOf,
+  type QueuedQuery,
+  type RunningQuery,
+  viewSpanOf,
+  wholeMicros,
+} from "./eta-snapshot.ts";
 
 /** By index in the snapshot's `queued`. */
 export interface ForwardResult {
   /** Milliseconds from the snapshot to the decision. */
   readonly waits: Float64Array;
-  readonly outcomes: readonly ForwardOutcome[];
+  readonly outcomes: readonly Decision[];
 }
 
 /** One run's luck: what is left for the i-th running one, all of it for the j-th queued one, and who else comes. */
@@ -41,8 +54,11 @@ export interface DrawnRun {
   readonly nextArrival?: (k: number) => { readonly gap: number; readonly hold: number };
 }
 
-/** So many exchanges, and everybody has heard of everybody. */
-const LEAD_PERIODS = 3;
+/**
+ * The smallest step of the clock, milliseconds. A pass is the last thing of its instant, behind an exchange, and a
+ * submission the first: so much later it stands for what a pass did.
+ */
+const TICK = 0.001;
 /** Later arrivals of one run; who then still waits is let through by those who end. */
 const MOST_ARRIVALS = 20_000;
 /** All hosts are done together; and so for a queued one, whose hosts nobody knows yet. */
@@ -56,27 +72,25 @@ export class ForwardRuns {
   /** When the run begins, and when it has come to the snapshot: exchanges fall as they do around that. */
   readonly #begin: number;
   readonly #start: number;
-  readonly #running: readonly Part[];
-  readonly #queued: readonly Part[];
+  /** Of the past, in order of time: all of the snapshot's but those who come later. */
+  readonly #past: readonly PastPart[];
   readonly #later: readonly Part[];
+  /** Of the queued ones, milliseconds from the moment on. */
+  readonly #timeouts: readonly number[];
 
   constructor(snapshot: EtaSnapshot, flags: ImpalaFlags = DEFAULT_FLAGS) {
     this.#snapshot = snapshot;
     this.#flags = flags;
     this.#scenario = scenarioOf(snapshot);
-    const { every, publishLag, receiveLag } = snapshot.statestore;
-    const period = every + publishLag + receiveLag;
-    const lead = LEAD_PERIODS * period;
-    this.#begin = (((snapshot.now - lead) % period) + period) % period;
+    const { now, statestore } = snapshot;
+    const period = exchangePeriodOf(statestore);
+    const lead = viewSpanOf(statestore);
+    this.#begin = wholeMicros((((now - lead) % period) + period) % period);
     this.#start = this.#begin + lead;
     const configs = new Map(Object.entries(snapshot.configs).map(([pool, c]) => [pool, withoutQuotas(c)]));
     this.#configOf = (pool) => configs.get(pool) ?? DEFAULT_POOL_CONFIG;
-    const shapes = new Map<string, RequestShape>();
-    this.#running = snapshot.running.map((q, i) => runningPart(q, i, fixedShape(q, shapes)));
-    const waiting = new Map<string, PoolConfig>();
-    this.#queued = snapshot.queued.map((q, j) =>
-      queuedPart(q, j, snapshot.now, waitingConfig(q.pool, this.#configOf, waiting)),
-    );
+    this.#timeouts = snapshot.queued.map((q) => Math.max(0, q.enqueuedAt + q.timeout - now));
+    this.#past = this.#pastOf(snapshot);
     this.#later = snapshot.arrivals.map((a, k) => ({
       ...a,
       kind: "later",
@@ -84,23 +98,39 @@ export class ForwardRuns {
       index: k,
       placementOffset: 0,
       config: null,
-      timeout: null,
       released: NONE,
     }));
   }
 
+  #pastOf({ running, ended, queued }: EtaSnapshot): PastPart[] {
+    const shapes = new Map<string, RequestShape>();
+    const waiting = new Map<string, PoolConfig>();
+    const letIn = [
+      ...ended.map((q, index) => ({
+        q,
+        part: heldPart("ended", q, index, NONE, shapes),
+        until: this.#when(q.endedAt),
+      })),
+      ...running.map((q, index) => ({ q, part: heldPart("running", q, index, q.released, shapes), until: null })),
+    ].map(({ q, part, until }): PastPart => ({ part, at: this.#when(q.admittedAt) + TICK, until, timeout: null }));
+    const enqueued = queued.map((q, index): PastPart => {
+      const at = this.#when(q.enqueuedAt);
+      const part = queuedPart(q, index, waitingConfig(q.pool, this.#configOf, waiting));
+      return { part, at, until: null, timeout: this.#start + this.#timeouts[index]! - at };
+    });
+    return [...letIn, ...enqueued].sort((a, b) => a.at - b.at);
+  }
+
+  /** On this run's clock; what was before it is at its beginning. */
+  #when(then: Instant): number {
+    return Math.max(this.#begin, this.#start + then - this.#snapshot.now);
+  }
+
   run(draws: DrawnRun): ForwardResult {
-    const decisions = new Decisions(
-      this.#queued.map((q) => q.timeout!),
-      this.#start,
-    );
+    const decisions = new Decisions(this.#timeouts, this.#start);
     const workload = new ForwardWorkload(this.#start);
-    this.#running.forEach((part, i) => {
-      workload.give(this.#begin, part, this.#start - this.#begin + draws.remaining(i));
-    });
-    this.#queued.forEach((part, j) => {
-      workload.give(this.#start, part, draws.whole(j));
-    });
+    for (const past of this.#past) workload.give(past, this.#holdOf(past, draws));
+    if (this.#past.length > 0) workload.knock(this.#past[0]!.part, this.#start + TICK);
     if (draws.nextArrival !== undefined) workload.keepComing(this.#later, draws.nextArrival);
     simulate({
       scenario: this.#scenario,
@@ -110,7 +140,8 @@ export class ForwardRuns {
       observer: decisions,
       until: () => decisions.open === 0,
       backends: this.#snapshot.backends,
-      newController: (options) => new PrimedController(options),
+      newController: (options) => new PrimedController(options, this.#start),
+      inspect: (simulation) => this.#lookAnew(simulation),
       measured: (s) => {
         const { part, duration } = s as ForwardSubmission;
         const hold = toMicros(duration);
@@ -119,11 +150,22 @@ export class ForwardRuns {
     });
     return decisions;
   }
+
+  #holdOf({ part, at, until }: PastPart, draws: DrawnRun): number {
+    if (part.kind === "queued") return draws.whole(part.index);
+    return Math.max(0, (until ?? this.#start + draws.remaining(part.index)) - at);
+  }
+
+  /** Whether the heads could go is not in a snapshot: everybody tries at its next exchange. */
+  #lookAnew({ now, seats, exchanges }: Simulation): void {
+    if (now !== toMicros(this.#start + TICK)) return;
+    for (const seat of seats) exchanges.mayMoveLater(seat, now);
+  }
 }
 
 /** Somebody of the snapshot, or a kind of those who come later. */
 interface Part {
-  readonly kind: "running" | "queued" | "later";
+  readonly kind: "ended" | "running" | "queued" | "later";
   readonly id: string;
   /** In its list of the snapshot. */
   readonly index: number;
@@ -134,9 +176,18 @@ interface Part {
   readonly placementOffset: number;
   /** It is let in, or let into the queue, by this record; null: by the pool's own. */
   readonly config: PoolConfig | null;
-  /** What is left of its own timeout, milliseconds; null: the pool's. */
-  readonly timeout: number | null;
   readonly released: readonly number[];
+}
+
+/** What it did before the moment. */
+interface PastPart {
+  readonly part: Part;
+  /** When it was let in, or came into its queue. */
+  readonly at: number;
+  /** When it ended; null: it has not. */
+  readonly until: number | null;
+  /** Of a queued one, counted from `at`. */
+  readonly timeout: number | null;
 }
 
 const NONE: readonly number[] = [];
@@ -144,21 +195,26 @@ const NONE: readonly number[] = [];
 /** What runs was let in long ago: no limit asks again. */
 const HOLDS_ALREADY: PoolConfig = { ...DEFAULT_POOL_CONFIG, maxQueued: Number.MAX_SAFE_INTEGER };
 
-const runningPart = (q: RunningQuery, index: number, shape: RequestShape): Part => ({
-  kind: "running",
-  id: `running-${index}`,
+const heldPart = (
+  kind: "ended" | "running",
+  q: EndedQuery | RunningQuery,
+  index: number,
+  released: readonly number[],
+  shapes: Map<string, RequestShape>,
+): Part => ({
+  kind,
+  id: `${kind}-${index}`,
   index,
   pool: q.pool,
   coordinator: q.coordinator,
   user: q.user,
-  shape,
+  shape: fixedShape(q, shapes),
   placementOffset: q.placementOffset,
   config: HOLDS_ALREADY,
-  timeout: null,
-  released: q.released,
+  released,
 });
 
-const queuedPart = (q: QueuedQuery, index: number, now: number, config: PoolConfig): Part => ({
+const queuedPart = (q: QueuedQuery, index: number, config: PoolConfig): Part => ({
   kind: "queued",
   id: String(index),
   index,
@@ -168,7 +224,6 @@ const queuedPart = (q: QueuedQuery, index: number, now: number, config: PoolConf
   shape: q.shape,
   placementOffset: q.placementOffset,
   config,
-  timeout: Math.max(0, q.enqueuedAt + q.timeout - now),
   released: NONE,
 });
 
@@ -190,7 +245,7 @@ function waitingConfig(pool: string, configOf: (pool: string) => PoolConfig, mad
 }
 
 /** The amounts it was admitted with, by the two options that no bound touches (MEM-5, MEM-6). */
-function fixedShape(q: RunningQuery, made: Map<string, RequestShape>): RequestShape {
+function fixedShape(q: EndedQuery | RunningQuery, made: Map<string, RequestShape>): RequestShape {
   const key = `${q.perHost} ${q.onCoordinator} ${JSON.stringify(q.shape)}`;
   let shape = made.get(key);
   if (shape === undefined) {
@@ -215,19 +270,49 @@ function takesOf(part: Part, hold: number): Float64Array {
   return takes;
 }
 
-/** The controller of the run: for whoever was there before, it asks nothing that was asked already. */
+/** A controller as the past left it: who was let in runs and who was not waits, whatever it would say itself. */
 class PrimedController extends AdmissionController {
+  readonly #start: number;
+
+  constructor(options: ControllerOptions, start: number) {
+    super(options);
+    this.#start = start;
+  }
+
   override submit(request: AdmissionRequest, config: PoolConfig, rootConfig: PoolConfig, now: Instant): AdmissionQuery {
-    const { part } = request as ForwardSubmission;
-    const q = super.submit(request, part.config ?? config, rootConfig, now);
+    const { part, timeout } = request as ForwardSubmission;
+    if (part.config === null) return super.submit(request, config, rootConfig, now);
+    const pool = this.#poolOf(part.pool);
+    const { stats } = pool;
+    const waiting = stats.localQueued;
+    // Behind somebody one waits whatever is free, and behind nobody one doesn't (ADM-1).
+    const ahead = part.kind === "queued" ? Math.max(1, waiting) : 0;
+    stats.localQueued = ahead;
+    const q = super.submit(request, part.config, rootConfig, now);
+    stats.localQueued += waiting - ahead;
+    pool.config = config;
     if (part.released.length > 0) this.releaseBackends(q, part.released);
-    if (part.timeout !== null) q.timeout = part.timeout as Millis;
+    if (timeout !== null) q.timeout = timeout as Millis;
     return q;
+  }
+
+  #poolOf(name: string): Pool {
+    // Made by the first who says anything about it.
+    if (this.pool(name) === undefined) this.setBackendUsage(name, NO_USAGE);
+    return this.pool(name)!;
+  }
+
+  /** Whoever left a queue before the moment is not in the snapshot's. */
+  override dequeuePass(now: Instant, sink: DequeueSink): void {
+    if (now > this.#start) super.dequeuePass(now, sink);
   }
 }
 
 class ForwardSubmission implements Submission {
   readonly part: Part;
+  readonly timeout: number | null;
+  /** Not null: it reaches no controller. */
+  readonly unresolved: string | null;
   readonly queryId: string;
   readonly sequence: number;
   readonly intended: Instant;
@@ -236,15 +321,24 @@ class ForwardSubmission implements Submission {
   readonly blacklistedExecutors: readonly string[] = [];
   readonly queryClass = 0;
   readonly attempt = 1;
-  readonly unresolved = null;
   readonly peak = 0;
   readonly spilled = 0;
   readonly execution = DEFAULT_EXECUTION_OPTIONS;
   readonly cancelAt = Number.POSITIVE_INFINITY as Instant;
 
-  constructor(part: Part, sequence: number, at: number, hold: number) {
+  constructor(
+    part: Part,
+    sequence: number,
+    at: number,
+    hold: number,
+    timeout: number | null = null,
+    unresolved: string | null = null,
+  ) {
     this.part = part;
-    this.queryId = part.id;
+    this.timeout = timeout;
+    this.unresolved = unresolved;
+    // Many of one kind come.
+    this.queryId = part.kind === "later" ? `${part.id}-${sequence}` : part.id;
     this.sequence = sequence;
     this.intended = at as Instant;
     this.duration = hold as Millis;
@@ -294,8 +388,13 @@ class ForwardWorkload implements Workload {
     this.#start = start;
   }
 
-  give(at: number, part: Part, hold: number): void {
-    this.#given.push(new ForwardSubmission(part, this.#given.length, at, hold));
+  give({ part, at, timeout }: PastPart, hold: number): void {
+    this.#given.push(new ForwardSubmission(part, this.#given.length, at, hold, timeout));
+  }
+
+  /** Somebody who reaches nobody, so that something happens then. */
+  knock(part: Part, at: number): void {
+    this.#given.push(new ForwardSubmission(part, this.#given.length, at, 0, null, "only knocks"));
   }
 
   keepComing(later: readonly Part[], draw: NonNullable<DrawnRun["nextArrival"]>): void {
@@ -362,9 +461,9 @@ class ForwardWorkload implements Workload {
 }
 
 /** What became of those who are asked about. */
-class Decisions extends SilentObserver implements ForwardResult {
+class Decisions extends DecisionObserver implements ForwardResult {
   readonly waits: Float64Array;
-  readonly outcomes: ForwardOutcome[];
+  readonly outcomes: Decision[];
   /** How many are not decided yet. */
   open: number;
   readonly #start: number;
@@ -378,22 +477,11 @@ class Decisions extends SilentObserver implements ForwardResult {
     this.#start = start;
   }
 
-  override admitted(at: number, q: QueryFacts): void {
-    this.#decide(at, q, "admitted");
-  }
-
-  override timedOut(at: number, q: QueryFacts): void {
-    this.#decide(at, q, "timedOut");
-  }
-
-  override rejected(at: number, q: QueryFacts): void {
-    this.#decide(at, q, "rejected");
-  }
-
-  #decide(at: number, q: QueryFacts, outcome: ForwardOutcome): void {
+  override decided(at: number, q: QueryFacts, outcome: Decision): void {
     const { part } = (q as SimQuery).submission as ForwardSubmission;
     if (part.kind !== "queued") return;
-    this.waits[part.index] = at - this.#start;
+    // Waits of whole topic rounds are often equal, and have to stay so.
+    this.waits[part.index] = wholeMicros(at - this.#start);
     this.outcomes[part.index] = outcome;
     this.open--;
   }

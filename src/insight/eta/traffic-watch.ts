@@ -1,30 +1,39 @@
 /**
- * What predictions learn from a run while it goes on: how long queries held their places, and how often they
- * come (insight 5.1, 5.2). Nothing after `until` is listened to.
+ * What predictions learn from a run while it goes on: how long queries held their places, how often they come, and
+ * who has ended so recently that a controller may not know it (insight 5.1, 5.2). Nothing after `until` is listened to.
  */
+import type { StatestoreSpec } from "../../config/scenario.ts";
 import type { FinishState } from "../../core/events.ts";
 import type { NameKind, QueryFacts } from "../../core/run-observer.ts";
 import type { Instant } from "../../core/units.ts";
 import type { SimQuery } from "../../sim/sim-query.ts";
-import { SilentObserver } from "../silent-observer.ts";
 import { ArrivalBook } from "./arrival-book.ts";
-import type { ArrivalRate } from "./eta-snapshot.ts";
+import { DecisionObserver } from "./decision-observer.ts";
+import { type EndedQuery, heldBy, queryOf, type RecentTraffic, viewSpanOf } from "./eta-snapshot.ts";
 import { HoldBook } from "./hold-book.ts";
 
-export class TrafficWatch extends SilentObserver {
+/** So many ended ones are looked through for old ones. */
+const MANY = 256;
+
+export class TrafficWatch extends DecisionObserver {
   readonly holds = new HoldBook();
   readonly #arrivals = new ArrivalBook();
   readonly #until: number;
+  readonly #viewSpan: number;
+  /** In order; some older than the span. */
+  #ended: EndedQuery[] = [];
   readonly #pools: string[] = [];
   readonly #classes: string[] = [];
 
-  constructor(until: number = Number.POSITIVE_INFINITY) {
+  constructor(statestore: StatestoreSpec, until: number = Number.POSITIVE_INFINITY) {
     super();
+    this.#viewSpan = viewSpanOf(statestore);
     this.#until = until;
   }
 
-  ratesAt(now: Instant): ArrivalRate[] {
-    return this.#arrivals.rates(now);
+  recentAt(now: Instant): RecentTraffic {
+    this.#forgetBefore(now - this.#viewSpan);
+    return { ended: this.#ended, arrivals: this.#arrivals.rates(now) };
   }
 
   classOf(q: QueryFacts): string {
@@ -43,6 +52,14 @@ export class TrafficWatch extends SilentObserver {
   }
 
   override released(at: number, q: QueryFacts, _state: FinishState, hold: number): void {
-    if (at <= this.#until) this.holds.add(this.#pools[q.pool] ?? "", this.classOf(q), hold);
+    if (at > this.#until) return;
+    this.holds.add(this.#pools[q.pool] ?? "", this.classOf(q), hold);
+    const { admission } = q as SimQuery;
+    if (this.#ended.length >= MANY) this.#forgetBefore(at - this.#viewSpan);
+    this.#ended.push({ ...queryOf(admission, this.classOf(q)), ...heldBy(admission), endedAt: at as Instant });
+  }
+
+  #forgetBefore(moment: number): void {
+    this.#ended = this.#ended.filter((q) => q.endedAt > moment);
   }
 }

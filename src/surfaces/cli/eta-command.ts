@@ -4,12 +4,14 @@
  */
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { ConfigError } from "../../config/config-error.ts";
+import type { StatestoreSpec } from "../../config/scenario.ts";
 import { hostNameOf } from "../../config/scenario-cluster.ts";
 import { parseTime } from "../../config/scenario-units.ts";
 import type { AdmissionQuery } from "../../core/admission/query.ts";
 import { DEFAULT_POOL_CONFIG } from "../../core/pool-config.ts";
 import type { QueryFacts } from "../../core/run-observer.ts";
 import type { Instant } from "../../core/units.ts";
+import type { Decision } from "../../insight/eta/decision-observer.ts";
 import {
   decidingCoordinators,
   type EtaCluster,
@@ -57,7 +59,7 @@ export function registerEta(program: Command, surroundings: Surroundings, exit: 
 interface Told {
   readonly prediction: Prediction;
   readonly queryClass: string;
-  readonly became: "admitted" | "timedOut" | "rejected" | "cancelled" | "undecided";
+  readonly became: Decision | "undecided";
   /** Milliseconds after the moment; null: undecided when the run ended. */
   readonly after: number | null;
 }
@@ -93,7 +95,7 @@ function predictAt(
   onRun: (done: number) => void,
 ): { snapshot: EtaSnapshot; told: Told[] } {
   const { scenario, workload, flags } = run;
-  const past = new PastAndFuture(at);
+  const past = new PastAndFuture(scenario.cluster.statestore, at);
   const look = new Look(at, past, scenario.cluster);
   const pools = { configOf: (pool: string) => run.configOf(pool) ?? DEFAULT_POOL_CONFIG };
   simulate({
@@ -146,7 +148,7 @@ class Look {
     if (next === Number.POSITIVE_INFINITY) return;
     const controllers = simulation.seats.filter((s) => s.isAlive).map((s) => s.controller);
     const classOf = (a: AdmissionQuery): string => this.#past.classOf(a.owner as SimQuery);
-    this.snapshot = snapshotOf(controllers, this.#at, classOf, this.#cluster, this.#past.ratesAt(this.#at));
+    this.snapshot = snapshotOf(controllers, this.#at, classOf, this.#cluster, this.#past.recentAt(this.#at));
     this.#past.waitFor(this.snapshot.queued.map((q) => q.query));
   }
 }
@@ -156,8 +158,8 @@ class PastAndFuture extends TrafficWatch {
   readonly #moment: number;
   readonly #became = new Map<string, Pick<Told, "became" | "after">>();
 
-  constructor(at: number) {
-    super(at);
+  constructor(statestore: StatestoreSpec, at: number) {
+    super(statestore, at);
     this.#moment = at;
   }
 
@@ -169,20 +171,7 @@ class PastAndFuture extends TrafficWatch {
     return this.#became.get(query)!;
   }
 
-  override admitted(at: number, q: QueryFacts): void {
-    this.#decide(at, q, "admitted");
-  }
-  override timedOut(at: number, q: QueryFacts): void {
-    this.#decide(at, q, "timedOut");
-  }
-  override rejected(at: number, q: QueryFacts): void {
-    this.#decide(at, q, "rejected");
-  }
-  override cancelled(at: number, q: QueryFacts): void {
-    this.#decide(at, q, "cancelled");
-  }
-
-  #decide(at: number, q: QueryFacts, became: Told["became"]): void {
+  override decided(at: number, q: QueryFacts, became: Decision): void {
     if (at < this.#moment) return;
     const { queryId } = q;
     if (this.#became.get(queryId)?.became === "undecided")

@@ -62,6 +62,7 @@ const snapshot = (
   configs: { [POOL]: config },
   running: r,
   queued: w,
+  ended: [],
   arrivals: [],
 });
 
@@ -130,8 +131,9 @@ describe("insight 5.2 the core run forward", () => {
       [{ ...running("large", 0), released: [1] }],
       [queued("small", 1, 1), queued("small", 2, 2), queued("small", 3, 3), queued("small", 4, 4)],
     );
-    // 8 of its 16 GiB are back: 12 of the pool's 20 are free, three small ones start at once, the fourth with its end.
-    expect([...new ForwardRuns(s).run(exactly([3000], 9000)).waits]).toEqual([0, 0, 0, 3000]);
+    // 8 of its 16 GiB are back: 12 of the pool's 20 are free, three small ones start with the next exchange, which
+    // wakes the queue (5.4), the fourth with its end.
+    expect([...new ForwardRuns(s).run(exactly([3000], 9000)).waits]).toEqual([ROUND, ROUND, ROUND, 3000]);
   });
 
   test("each run begins from the snapshot, whatever the one before did", () => {
@@ -209,6 +211,36 @@ describe("insight 5.1 several coordinators", () => {
     const { waits } = new ForwardRuns(s).run(exactly([1010, 9000], 4000));
     // Published at 1.100, taken by exec-2 at 1.133 and, not knowing of that, by exec-3 at 1.167.
     expect([...waits]).toEqual([1133.333, 1166.666]);
+  });
+
+  test("who has not heard yet of what another took lets one too many in (T-12)", () => {
+    const now = 10_010;
+    const ended = { ...at(FIRST, running("small", 0, 9)), endedAt: 9996 as Instant };
+    const s = {
+      ...spread(
+        [at(FIRST, running("small", 0, 0)), at(FIRST, running("small", 10_005, 1))],
+        [at(SECOND, queued("small", 1, 2)), at(SECOND, queued("small", 2, 3))],
+      ),
+      now: now as Instant,
+    };
+    const waits = (e: typeof s & Pick<EtaSnapshot, "ended">) => [
+      ...new ForwardRuns(e).run(exactly([5000, 9000], 400)).waits,
+    ];
+    // exec-1 told at 10.000 that one place is free, and will tell at 10.100 that it is taken again: exec-2 takes it at
+    // 10.033. Its second one waits for the first one's end, told at 15.100 and heard at 15.133.
+    expect(waits({ ...s, ended: [ended] })).toEqual([23.333, 5123.333]);
+    // Had both run for long, the head would wait for it.
+    const old = [at(FIRST, running("small", 0, 0)), at(FIRST, running("small", 0, 1))];
+    expect(waits({ ...s, running: old })[0]).toBe(5123.333);
+  });
+
+  test("with admissiond, who keeps coming to another pool comes again and again", () => {
+    const book = new HoldBook();
+    for (let i = 1; i <= 200; i++) for (const pool of [POOL, "root.b"]) book.add(pool, "small", i * 100);
+    const { shape, user, queryClass } = running("small", 0);
+    const other = { pool: "root.b", queryClass, user, shape, coordinator: SECOND, perMs: 0.01 };
+    const s = { ...spread(full, [at(FIRST, queued("small", 1, 2))], "admissiond"), arrivals: [other] };
+    expect(predictWaits(s, book)[0]!.interval!.median).toBeGreaterThan(0);
   });
 
   test("positions and reasons are those of the own queue", () => {
