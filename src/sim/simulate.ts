@@ -18,13 +18,19 @@ import type { Fault, Scenario } from "../config/scenario.ts";
 import type { BackendDescriptor } from "../core/cluster/backend.ts";
 import type { PoolConfig } from "../core/pool-config.ts";
 import type { RunObserver } from "../core/run-observer.ts";
-import type { Workload } from "../workload/workload.ts";
+import type { Submission, Workload } from "../workload/workload.ts";
 import { type Micros, toInstant } from "./event-queue.ts";
 import type { MeasuredWorkOf } from "./executors.ts";
 import type { QueueDiscipline } from "./queue-discipline.ts";
 import type { NewController } from "./seat.ts";
 import { Simulation } from "./simulation.ts";
 import type { EmitEvent } from "./teller.ts";
+
+/** What one submission has of its pool and of `root`; in force for its pool from then on (5.7). */
+export interface SubmittedConfigs {
+  readonly config: PoolConfig;
+  readonly rootConfig: PoolConfig;
+}
 
 /** What a pool's record is at the moment; a reload makes another object. */
 export interface PoolConfigs {
@@ -47,6 +53,8 @@ export interface SimulationInput {
   readonly observer?: RunObserver;
   /** The pools after a fault of kind `configChanges`. */
   readonly changedPools?: (fault: Fault) => PoolConfigs;
+  /** Of requests that were recorded with theirs; null, or left out: the pools' own. */
+  readonly configsOf?: (submission: Submission) => SubmittedConfigs | null;
   /** Makes the controllers; the core's own when left out. */
   readonly newController?: NewController;
   /** Another order than Impala's; for comparing policies. */

@@ -21,7 +21,7 @@ import type { BackendDescriptor } from "../core/cluster/backend.ts";
 import type { AdmissionPath, FinishState } from "../core/events.ts";
 import { type PoolConfig, ROOT_POOL } from "../core/pool-config.ts";
 import { xoshiroFor } from "../core/random.ts";
-import type { Ending, Workload } from "../workload/workload.ts";
+import type { Ending, Submission, Workload } from "../workload/workload.ts";
 import { Cluster } from "./cluster.ts";
 import { EventQueue, MICROS_PER_MS, type Micros, NO_EVENT, toInstant, toMicros } from "./event-queue.ts";
 import { ExchangeGrid, MeasuredExchanges } from "./exchange-grid.ts";
@@ -33,7 +33,7 @@ import { RequestQueueTopic } from "./request-queue-topic.ts";
 import { Seat } from "./seat.ts";
 import { ServiceLine } from "./service-line.ts";
 import { SimQuery } from "./sim-query.ts";
-import type { PoolConfigs, SimulationInput } from "./simulate.ts";
+import type { PoolConfigs, SimulationInput, SubmittedConfigs } from "./simulate.ts";
 import { Names, Teller } from "./teller.ts";
 
 /** Kinds of events; operand a is a query's slot, a seat, a host, or the number of a fault. */
@@ -95,6 +95,8 @@ export class Simulation {
   readonly #service: ServiceLine | null;
   /** Processes started under an address, for the records. */
   readonly #starts = new Map<string, number>();
+  /** Null: nobody brings any. */
+  readonly #configsOf: ((submission: Submission) => SubmittedConfigs | null) | null;
   #pools: PoolConfigs;
   readonly #configs: PoolConfig[] = [];
   #rootConfig: PoolConfig;
@@ -117,6 +119,7 @@ export class Simulation {
     this.scenario = scenario;
     this.flags = flags;
     this.workload = input.workload;
+    this.#configsOf = input.configsOf ?? null;
     this.#pools = input.pools;
     this.#rootConfig = input.pools.configOf(ROOT_POOL);
     this.#isGlobal = scenario.cluster.admission === "admissiond";
@@ -388,6 +391,8 @@ export class Simulation {
   #submit(q: SimQuery, seat: Seat, now: Micros): void {
     const { submission } = q;
     this.exchanges.catchUp(seat, now);
+    const given = this.#configsOf === null ? null : this.#configsOf(submission);
+    if (given !== null) this.#takeConfigs(q.pool, given);
     const config = this.#configs[q.pool]!;
     const admission =
       this.#service === null
@@ -770,6 +775,17 @@ export class Simulation {
     if (released.length > 0) this.#service!.releasedByService(released, now);
     this.faults.failOnLostHosts(seat, now);
     this.faults.watchBlacklist(seat);
+  }
+
+  #takeConfigs(pool: number, { config, rootConfig }: SubmittedConfigs): void {
+    if (rootConfig !== this.#rootConfig) {
+      this.#rootConfig = rootConfig;
+      if (hasQuotas(rootConfig)) this.exchanges.changesMatter();
+    }
+    if (config === this.#configs[pool]) return;
+    this.#configs[pool] = config;
+    if (config.maxMemResources >= 0) this.#reservationsMatter();
+    for (const seat of this.seats) seat.hasNewLimits = true;
   }
 
   poolsChanged(pools: PoolConfigs): void {

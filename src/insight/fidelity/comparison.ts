@@ -144,19 +144,27 @@ export function mean(values: ArrayLike<number>): number {
   return values.length === 0 ? 0 : sum / values.length;
 }
 
-/** How many queries the pool's own limits let run at once; where hosts or slots bind, as many as did. */
+/**
+ * How many queries the pool's own limits let run at once; where hosts or slots bind, as many as did. Of limits that
+ * changed on the way, so many that each query takes its share of the time under its own.
+ */
 function placesIn(pool: string, queries: readonly MeasuredQuery[], context: ComparisonContext): number | null {
   if (!queries.some((q) => q.wasQueued)) return null;
-  const config = context.configOf(pool);
   const peak = context.summaries.measured.find((s) => s.pool === pool)?.peakRunning ?? 0;
-  if (config === null) return peak || null;
-  const charges = queries.filter((q) => q.cluster > 0).map((q) => q.cluster);
-  const byMemory = isUnlimited(config.maxMemResources)
-    ? Number.POSITIVE_INFINITY
-    : Math.floor(config.maxMemResources / mean(charges));
-  const byCount = isUnlimited(config.maxRequests) ? Number.POSITIVE_INFINITY : config.maxRequests;
+  const charge = mean(queries.filter((q) => q.cluster > 0).map((q) => q.cluster));
+  const shares = queries.map((q) => 1 / (placesUnder(q.asked?.config ?? context.configOf(pool), charge) ?? peak));
+  const places = 1 / mean(shares);
+  return places > 0 ? places : null;
+}
+
+/** Null: neither of its limits says. */
+function placesUnder(config: PoolConfig | null, charge: number): number | null {
+  if (config === null) return null;
+  const { maxMemResources, maxRequests } = config;
+  const byMemory = isUnlimited(maxMemResources) ? Number.POSITIVE_INFINITY : Math.floor(maxMemResources / charge);
+  const byCount = isUnlimited(maxRequests) ? Number.POSITIVE_INFINITY : maxRequests;
   const places = Math.min(byMemory, byCount);
-  return Number.isFinite(places) && places > 0 ? places : peak || null;
+  return Number.isFinite(places) && places > 0 ? places : null;
 }
 
 function loadOf(queries: readonly MeasuredQuery[], meanHold: number, places: number | null): number | null {

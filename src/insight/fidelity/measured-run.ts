@@ -5,9 +5,12 @@
  * A fold over events of either driver. Times are emulated milliseconds as the events carry them, never differences
  * of differences: a run compared with itself must come out equal to the last digit.
  */
-import type { ControllerCall } from "../../core/admission/controller-call.ts";
+
+import type { ControllerCall, PlainConfig } from "../../core/admission/controller-call.ts";
+import { configOfPlain } from "../../core/admission/plain-forms.ts";
 import type { RequestShape } from "../../core/admission/request.ts";
 import type { EventOf, FinishState, RunEvent } from "../../core/events.ts";
+import type { PoolConfig } from "../../core/pool-config.ts";
 
 export type Decision = "admitted" | "rejected" | "timedOut" | "cancelled" | "unresolved" | "undecided";
 
@@ -50,6 +53,9 @@ export interface Asked {
   readonly shape: RequestShape;
   readonly userGroups: readonly string[] | null;
   readonly placementOffset: number;
+  /** Of its pool and of `root`, as the controller was given them: equal ones are one object. */
+  readonly config: PoolConfig;
+  readonly rootConfig: PoolConfig;
 }
 
 export interface MeasuredRun {
@@ -65,6 +71,9 @@ export interface MeasuredRun {
 export class MeasuredRunFold {
   readonly #queries = new Map<string, MeasuredQuery>();
   readonly #shapes = new Map<string, RequestShape>();
+  /** By controller and its number for it. */
+  readonly #configs = new Map<string, PoolConfig>();
+  readonly #configsByText = new Map<string, PoolConfig>();
   readonly #applied = new Map<string, number[]>();
   readonly #published = new Map<string, number[]>();
   readonly #queued = new Map<string, number>();
@@ -124,16 +133,29 @@ export class MeasuredRunFold {
     this.#early.delete(e.query);
   }
 
+  #oneConfig(plain: PlainConfig): PoolConfig {
+    const text = JSON.stringify(plain);
+    let config = this.#configsByText.get(text);
+    if (config === undefined) {
+      config = configOfPlain(plain);
+      this.#configsByText.set(text, config);
+    }
+    return config;
+  }
+
   /** A controller on a thread of its own may tell of a request before its driver does. */
   readonly #early = new Map<string, Asked>();
 
   #called(controller: string, call: ControllerCall, at: number): void {
     if (call.op === "shape") this.#shapes.set(`${controller} ${call.number}`, call.shape);
+    else if (call.op === "config") this.#configs.set(`${controller} ${call.number}`, this.#oneConfig(call.config));
     else if (call.op === "submit" || call.op === "submitCancelled") {
       const shape = this.#shapes.get(`${controller} ${call.shape}`);
-      if (shape === undefined) return;
+      const config = this.#configs.get(`${controller} ${call.config}`);
+      const rootConfig = this.#configs.get(`${controller} ${call.rootConfig}`);
+      if (shape === undefined || config === undefined || rootConfig === undefined) return;
       const { queryId, userGroups, placementOffset } = call.request;
-      const asked: Asked = { shape, userGroups, placementOffset };
+      const asked: Asked = { shape, userGroups, placementOffset, config, rootConfig };
       const q = this.#queries.get(queryId);
       if (q === undefined) this.#early.set(queryId, asked);
       else q.asked = asked;

@@ -1,7 +1,8 @@
 /**
  * A measured run foretold: simulated from its arrivals and holds only (insight 7.1, 7.2).
  *
- * What goes in is when each query was wanted and how long it held each of its hosts once it had been admitted. Who
+ * What goes in is when each query was wanted, under which configuration of its pool, and how long it held each of its
+ * hosts once it had been admitted. Who
  * waits, for how long, in which order, who is turned away: all that the simulation has to find out by itself. Nominal
  * durations are not used, since a tenth of a per cent on a hold is one or two on a wait.
  *
@@ -24,8 +25,8 @@ import { type MeasuredQuery, type MeasuredRun, MeasuredRunFold } from "./measure
 export interface PredictionSetting {
   readonly scenario: Scenario;
   readonly flags: ImpalaFlags;
+  /** When the run began. */
   readonly pools: PoolConfigs;
-  readonly changedPools?: (fault: Fault) => PoolConfigs;
 }
 
 /** What of the live driver's own delays is put in; all off: arrivals and holds only. */
@@ -41,7 +42,7 @@ export interface MeasuredDelays {
 export const NO_DELAYS: MeasuredDelays = { submitLag: false, wakeUp: false, exchanges: false };
 
 /** Faults that are in the measured holds, outcomes or requests already. */
-const ALREADY_MEASURED: readonly Fault["kind"][] = ["statisticsDropped", "refusals", "workerKilled"];
+const ALREADY_MEASURED: readonly Fault["kind"][] = ["statisticsDropped", "refusals", "workerKilled", "configChanges"];
 /** A query that its client ended holds its hosts until then. */
 const UNTIL_CANCELLED = 1e15;
 
@@ -58,14 +59,14 @@ export function predict(
   const requests = requestsOf(arrivals, scenario, delays.submitLag);
   const workload = new RecordedWorkload(requests, 0, requests.count, { cancelAtOf: (i) => cancelAt(arrivals[i]!) });
   const fold = new MeasuredRunFold(scenario.cluster.admission);
-  const { flags, pools, changedPools } = setting;
+  const { flags, pools } = setting;
   simulate({
     looksAtHosts: true,
     scenario,
     workload,
     flags,
     pools,
-    ...(changedPools === undefined ? {} : { changedPools }),
+    configsOf: (submission) => arrivals[submission.sequence]!.asked,
     ...(delays.exchanges ? { exchangeStarts: exchangeStartsOf(run, scenario) } : {}),
     measured: (submission) => works[submission.sequence]!,
     emit: (event) => {

@@ -7,7 +7,6 @@
  */
 import type { Command } from "commander";
 import { ConfigError } from "../../config/config-error.ts";
-import { changedPools } from "../../config/scenario-pools.ts";
 import type { PoolConfig } from "../../core/pool-config.ts";
 import { DEFAULT_POOL_CONFIG } from "../../core/pool-config.ts";
 import type { Cause, Causes } from "../../insight/fidelity/causes.ts";
@@ -95,15 +94,14 @@ async function headerOf(file: string): Promise<RecordsReader["header"]> {
 }
 
 function settingOf(header: RecordsReader["header"]): ConstructorParameters<typeof FidelityFold>[0] {
-  const { scenario, flags, pools: opened } = recordedRun(header);
-  let pools = opened;
+  const { scenario, flags, pools } = recordedRun(header);
   const configs = new Map<string, PoolConfig>();
   const configOf = (pool: string): PoolConfig | null => {
     const found = pools.lookUp(pool);
     return found.kind === "found" ? found.config : null;
   };
   const poolConfigs = {
-    // The same object until the configuration changes: controllers compare it by identity.
+    // Always the same object: controllers compare it by identity.
     configOf: (pool: string): PoolConfig => {
       const config = configs.get(pool) ?? configOf(pool) ?? DEFAULT_POOL_CONFIG;
       configs.set(pool, config);
@@ -114,11 +112,6 @@ function settingOf(header: RecordsReader["header"]): ConstructorParameters<typeo
     scenario,
     flags,
     pools: poolConfigs,
-    changedPools: (fault) => {
-      if (fault.kind === "configChanges") pools = changedPools(pools, fault);
-      configs.clear();
-      return poolConfigs;
-    },
     configOf,
     newFold: () =>
       new SummaryFold({ configOf, admission: scenario.cluster.admission, mayLeak: scenario.faults.length > 0 }),

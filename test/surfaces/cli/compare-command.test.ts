@@ -1,4 +1,4 @@
-import { readFileSync, writeFileSync } from "node:fs";
+import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { beforeAll, describe, expect, test } from "vitest";
 import { testFolder, waterhole } from "./command-line.ts";
@@ -44,6 +44,52 @@ describe("waterhole compare (insight 7)", () => {
     const { code, stdout } = await waterhole("compare", path);
     expect(code).toBe(99);
     expect(stdout).toMatch(/^missed {2}mean wait/m);
+  });
+
+  describe("pools that changed on the way", () => {
+    const path = join(dir, "changed.jsonl");
+    const later = join(dir, "later.xml");
+    const allocations = (memory: string): string =>
+      `<allocations><queue name="root"><queue name="a"><maxResources>${memory}, 0 vcores</maxResources></queue></queue></allocations>`;
+
+    beforeAll(async () => {
+      writeFileSync(join(dir, "first.xml"), allocations("8000 mb"));
+      writeFileSync(later, allocations("2500 mb"));
+      const scenario = {
+        cluster: {
+          executors: [{ count: 2, memory: "100gb", slots: 16 }],
+          coordinators: [{ on: "dedicated", count: 1 }],
+        },
+        pools: { fairScheduler: "first.xml" },
+        queries: { q: { pool: "root.a", estimate: "1gb", uses: { peak: "1mb" }, duration: "900ms" } },
+        arrivals: [{ every: "500ms", query: "q", count: 120 }],
+        faults: [{ fault: "configChanges", at: "10s", fairScheduler: "later.xml" }],
+      };
+      writeFileSync(join(dir, "changed.json"), JSON.stringify(scenario));
+      await waterhole("simulate", join(dir, "changed.json"), "--records", path);
+    });
+
+    test("by plan: the run's own limits count, whatever has become of the files since", async () => {
+      rmSync(later);
+      const { code, stdout } = await waterhole("compare", path);
+      expect(stdout).toMatch(/^ok {6}mean wait +0\.00 %/m);
+      // Noticed at 20 s: 41 came while there was room for three, 79 with room for one: 0.9 s (41/3 + 79) in 59.5 s.
+      expect(stdout).toContain("load 1.40");
+      expect(code).toBe(0);
+    });
+
+    test("by somebody who edited them: no fault tells of it, the calls do", async () => {
+      const [header, ...events] = readFileSync(path, "utf8").split("\n");
+      const { scenario, ...rest } = JSON.parse(header!);
+      const { faults: _, ...told } = JSON.parse(scenario.text);
+      const edited = join(dir, "edited.jsonl");
+      const line = JSON.stringify({ ...rest, scenario: { ...scenario, text: JSON.stringify(told) } });
+      writeFileSync(edited, [line, ...events].join("\n"));
+      const { code, stdout } = await waterhole("compare", edited);
+      expect(stdout).toMatch(/^ok {6}mean wait +0\.00 %/m);
+      expect(stdout).toMatch(/^waited +[1-9]/m);
+      expect(code).toBe(0);
+    });
   });
 
   test("records without a query of a pool: exit 2 and what to do", async () => {
