@@ -6,7 +6,8 @@
  */
 
 import { limitNeededFor } from "../../core/admission/reservation-math.ts";
-import { GiB, MiB } from "../../core/units.ts";
+import { prettyBytes } from "../../core/pretty.ts";
+import { MiB } from "../../core/units.ts";
 import type { Demand } from "../../workload/query-log/demand.ts";
 import type { ClassRow } from "./class-table.ts";
 import type { PoolRow } from "./pool-table.ts";
@@ -15,6 +16,8 @@ export type Advice =
   | {
       readonly id: "K1";
       readonly table: string;
+      /** False: the log says that some of the tables that a class reads have none, not which. */
+      readonly isNamed: boolean;
       readonly classes: readonly string[];
       readonly gains: readonly StatisticsGain[];
     }
@@ -68,14 +71,15 @@ function missingStatistics(classes: readonly ClassRow[]): Advice[] {
   const byTable = new Map<string, ClassRow[]>();
   for (const c of classes) {
     const isOff = c.inflationP50 !== null && (c.inflationP50 >= 4 || c.inflationP50 <= 0.5);
-    if (!isOff || c.memoryTimeShare < 0.01) continue;
-    // The Manager says that some are missing, not which: then every table of the class is meant.
+    if (!isOff || (c.memoryTimeShare ?? 1) < 0.01) continue;
+    // The Manager says that some are missing, not which: then every table of the class may be meant.
     const tables = c.missingStats.length > 0 ? c.missingStats : c.statsMissing ? c.tables : [];
     for (const t of tables) byTable.set(t, [...(byTable.get(t) ?? []), c]);
   }
   return [...byTable].map(([table, of]) => ({
     id: "K1",
     table,
+    isNamed: of.some((c) => c.missingStats.includes(table)),
     classes: of.map((c) => c.queryClass),
     gains: of.map((c) => ({
       queryClass: c.queryClass,
@@ -113,7 +117,7 @@ function maxMemAdvice(pool: PoolRow, classes: readonly ClassRow[]): Advice[] {
  * just what was given already.
  */
 function limitAdvised(c: ClassRow): { readonly memLimit: number; readonly cutAt: number | null } | null {
-  const bites = (c.tightShare ?? 0) > 0.2 || c.failedForMemory > 0;
+  const bites = (c.tightShare ?? 0) > 0.2 || c.failedAtLimit > 0;
   if (!bites || c.peak.p95 === null) return null;
   const byPeak = Math.round(c.peak.p95 * 1.25);
   const { limitThatBit } = c;
@@ -182,19 +186,22 @@ export function adviceText(a: Advice): string {
     case "K1": {
       const gain = a.gains
         .slice(0, 3)
-        .map((g) => `${g.queryClass} from ${gib(g.estimate)} to about ${gib(g.wouldBe)} a host`)
+        .map((g) => `${g.queryClass} from ${prettyBytes(g.estimate)} to about ${prettyBytes(g.wouldBe)} a host`)
         .join(", ");
-      return `COMPUTE STATS ${a.table}: its statistics are missing or corrupt and ${a.classes.length} ${a.classes.length === 1 ? "class that reads it is" : "classes that read it are"} estimated far off. Expected: ${gain}.`;
+      const readers = `${a.classes.length} ${a.classes.length === 1 ? "class that reads it is" : "classes that read it are"} estimated far off`;
+      return a.isNamed
+        ? `COMPUTE STATS ${a.table}: its statistics are missing or corrupt and ${readers}. Expected: ${gain}.`
+        : `COMPUTE STATS ${a.table} if it has none: ${readers}, and statistics are missing of one of the tables read. Expected: ${gain}.`;
     }
     case "K2":
       return `COMPUTE STATS ${a.table}, suspected: ${a.classes.length} classes estimated at 8 times their peaks or more share this one table (${a.classes.slice(0, 5).join(", ")}).`;
     case "K4":
-      return `Set max-query-mem-limit of ${a.pool} to ${a.maxMem} (${gib(a.maxMem)}): no peak in the log needs more, and ${a.profits.length} ${a.profits.length === 1 ? "class is" : "classes are"} estimated above it (${a.profits.slice(0, 5).join(", ")}).`;
+      return `Set max-query-mem-limit of ${a.pool} to ${a.maxMem} (${prettyBytes(a.maxMem)}): no peak in the log needs more, and ${a.profits.length} ${a.profits.length === 1 ? "class is" : "classes are"} estimated above it (${a.profits.slice(0, 5).join(", ")}).`;
     case "K5": {
-      const beyond = a.cutAt === null ? "" : ` What it needs above ${gib(a.cutAt)} is not in the log.`;
+      const beyond = a.cutAt === null ? "" : ` What it needs above ${prettyBytes(a.cutAt)} is not in the log.`;
       return a.asPoolMinimum
-        ? `Set min-query-mem-limit of ${a.pool} to ${a.memLimit} (${gib(a.memLimit)}): ${a.queryClass} and most of the pool run into their limits.${beyond}`
-        : `Give ${a.queryClass} (pool ${a.pool}) MEM_LIMIT=${a.memLimit} (${gib(a.memLimit)}): it runs into its limits.${beyond}`;
+        ? `Set min-query-mem-limit of ${a.pool} to ${a.memLimit} (${prettyBytes(a.memLimit)}): ${a.queryClass} and most of the pool run into their limits.${beyond}`
+        : `Give ${a.queryClass} (pool ${a.pool}) MEM_LIMIT=${a.memLimit} (${prettyBytes(a.memLimit)}): it runs into its limits.${beyond}`;
     }
     case "K6":
       return `Clients of ${a.pool} keep finished queries open: ${percent(a.clientShare)} of the time in which places are held is fetching. Fetch faster, keep result spooling on, set idle timeouts.`;
@@ -207,5 +214,4 @@ export function adviceText(a: Advice): string {
   }
 }
 
-const gib = (bytes: number): string => `${(bytes / GiB).toFixed(2)} GiB`;
 const percent = (share: number): string => `${(share * 100).toFixed(1)} %`;

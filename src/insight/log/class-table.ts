@@ -7,7 +7,7 @@
 import { GiB } from "../../core/units.ts";
 import { type Demand, executorAmountOf } from "../../workload/query-log/demand.ts";
 import { type HoldRule, holdOf, waitOf } from "../../workload/query-log/holds.ts";
-import { isAdmitted, type LoggedQuery } from "../../workload/query-log/logged-query.ts";
+import { isAdmitted, knownBackends, type LoggedQuery } from "../../workload/query-log/logged-query.ts";
 import { quantileOrNull } from "../quantile.ts";
 import { memoryTimeOfRow } from "./pool-table.ts";
 
@@ -17,6 +17,7 @@ export interface ClassRow {
   readonly n: number;
   /** Per host, bytes. */
   readonly estimateP50: number | null;
+  /** What an executor was charged. */
   readonly admittedP50: number | null;
   readonly peak: {
     readonly p50: number | null;
@@ -31,13 +32,16 @@ export interface ClassRow {
   readonly waitedMsP95: number | null;
   readonly spilledShare: number | null;
   readonly failedForMemory: number;
+  /** Of these, what their own limit ended. */
+  readonly failedAtLimit: number;
   /** Peak within 5 % of what it was given, neither spilled nor failed / finished (2.6 tightness). */
   readonly tightShare: number | null;
   /** Largest limit per host that one ran into, tight or failed: what it needs is more. */
   readonly limitThatBit: number | null;
-  readonly neverUsedGiBHours: number;
-  /** Of the pool's memory-time. */
-  readonly memoryTimeShare: number;
+  /** Null when the log has not what it takes. */
+  readonly neverUsedGiBHours: number | null;
+  /** Of the pool's memory-time; null when the log has no amounts of the pool. */
+  readonly memoryTimeShare: number | null;
   readonly largestReservation: number | null;
   readonly tables: readonly string[];
   /** Tables that lack statistics, as far as the log names them. */
@@ -64,7 +68,7 @@ export function classTable(demand: Demand, rule: HoldRule): ClassRow[] {
   });
   return [...groups]
     .map(([key, rows]) => rowOf(key.split("\n")[1] ?? "", rows, rule, poolTime.get(rows[0]!.pool) ?? 0))
-    .sort((a, b) => b.neverUsedGiBHours - a.neverUsedGiBHours || (a.queryClass < b.queryClass ? -1 : 1));
+    .sort((a, b) => (b.neverUsedGiBHours ?? 0) - (a.neverUsedGiBHours ?? 0) || (a.queryClass < b.queryClass ? -1 : 1));
 }
 
 function rowOf(queryClass: string, rows: readonly LoggedQuery[], rule: HoldRule, poolTime: number): ClassRow {
@@ -77,6 +81,7 @@ function rowOf(queryClass: string, rows: readonly LoggedQuery[], rule: HoldRule,
   const holds = known(finished, (q) => holdOf(q, rule)).map((h) => h / 1000);
   const spilled = known(finished, (q) => q.spilled);
   const reservations = known(rows, (q) => q.reservation);
+  const unused = known(served, (q) => neverUsed(q, rule));
   const memoryTime = served.reduce((sum, q) => sum + memoryTimeOfRow(q, rule), 0);
   return {
     queryClass,
@@ -86,7 +91,10 @@ function rowOf(queryClass: string, rows: readonly LoggedQuery[], rule: HoldRule,
       known(rows, (q) => q.estimate),
       0.5,
     ),
-    admittedP50: quantileOrNull(known(served, admittedPerHost), 0.5),
+    admittedP50: quantileOrNull(
+      known(served, (q) => executorAmountOf(q)),
+      0.5,
+    ),
     peak: {
       p50: quantileOrNull(peaks, 0.5),
       p95: quantileOrNull(peaks, 0.95),
@@ -105,16 +113,17 @@ function rowOf(queryClass: string, rows: readonly LoggedQuery[], rule: HoldRule,
     ),
     spilledShare: spilled.length === 0 ? null : spilled.filter((s) => s > 0).length / spilled.length,
     failedForMemory: rows.filter((q) => q.failedForMemory).length,
+    failedAtLimit: served.filter(isFailedAtLimit).length,
     tightShare: tightShareOf(finished),
     limitThatBit: quantileOrNull(
       known(
-        served.filter((q) => q.failedForMemory || isTight(q)),
-        (q) => executorAmountOf(q),
+        served.filter((q) => isFailedAtLimit(q) || isTight(q)),
+        givenOf,
       ),
       1,
     ),
-    neverUsedGiBHours: served.reduce((sum, q) => sum + neverUsed(q, rule), 0) / GiB / 3600e6,
-    memoryTimeShare: poolTime === 0 ? 0 : memoryTime / poolTime,
+    neverUsedGiBHours: unused.length === 0 ? null : unused.reduce((sum, n) => sum + n, 0) / GiB / 3600e6,
+    memoryTimeShare: poolTime === 0 ? null : memoryTime / poolTime,
     largestReservation: reservations.length === 0 ? null : Math.max(...reservations),
     tables: [...new Set(rows.flatMap((q) => q.tables))].sort(),
     missingStats: [...new Set(rows.flatMap((q) => q.missingStats ?? []))].sort(),
@@ -122,16 +131,29 @@ function rowOf(queryClass: string, rows: readonly LoggedQuery[], rule: HoldRule,
   };
 }
 
-/** An average over the backends; the log's own figure is the sum. */
-export const admittedPerHost = (q: LoggedQuery): number | null =>
-  q.clusterAdmitted === null || q.backends === null ? null : q.clusterAdmitted / q.backends;
-
-/** Bytes x microseconds that the admission held and the query never touched on its busiest host, on all hosts. */
-function neverUsed(q: LoggedQuery, rule: HoldRule): number {
-  const given = admittedPerHost(q) ?? q.estimate;
+/**
+ * Bytes x microseconds that the admission held and the query never touched on its busiest host, on all hosts; null when
+ * the log does not tell.
+ */
+function neverUsed(q: LoggedQuery, rule: HoldRule): number | null {
+  const backends = knownBackends(q);
   const hold = holdOf(q, rule);
-  if (given === null || q.peakMax === null || hold === null || q.backends === null) return 0;
-  return Math.max(0, given - q.peakMax) * q.backends * Math.max(0, hold);
+  if (q.peakMax === null || hold === null || backends === null) return null;
+  const given = q.clusterAdmitted ?? (q.estimate === null ? null : q.estimate * backends);
+  return given === null ? null : Math.max(0, given - q.peakMax * backends) * Math.max(0, hold);
+}
+
+/** What an executor was given, or would be by its estimate. */
+const givenOf = (q: LoggedQuery): number | null => executorAmountOf(q) ?? q.estimate;
+
+/**
+ * Memory failed it, and so did its own limit: who asks for as much again as he has gets it below half of the limit.
+ * Others met the end of the host's memory or of the scratch space, where a larger limit only makes it worse.
+ */
+function isFailedAtLimit(q: LoggedQuery): boolean {
+  if (!q.failedForMemory) return false;
+  const given = givenOf(q);
+  return given === null || q.peakMax === null || q.peakMax >= given / 2;
 }
 
 function tightShareOf(finished: readonly LoggedQuery[]): number | null {
@@ -150,7 +172,7 @@ export function statisticsTable(classes: readonly ClassRow[]): TableRow[] {
   for (const c of classes) {
     for (const table of c.tables) {
       const t = tables.get(table) ?? { sum: 0, classes: [], missing: false };
-      t.sum += c.neverUsedGiBHours / c.tables.length;
+      t.sum += (c.neverUsedGiBHours ?? 0) / c.tables.length;
       t.classes.push(c.queryClass);
       t.missing ||= c.missingStats.includes(table);
       tables.set(table, t);

@@ -102,6 +102,7 @@ function freeName(taken: ReadonlyMap<string, unknown>, name: string, pool: strin
 function queryOf(of: readonly TracedRequest[]): object {
   const first = of[0]!;
   const median = (pick: (r: TracedRequest) => number): number => quantileOfSorted(sortedCopy(of.map(pick)), 0.5);
+  const given = median(givenOf);
   const limits = {
     mem_limit: median((r) => r.options.memLimit),
     mem_limit_executors: median((r) => r.options.memLimitExecutors),
@@ -120,12 +121,25 @@ function queryOf(of: readonly TracedRequest[]): object {
     estimate: `${median((r) => r.estimate)}b`,
     coordinatorEstimate: `${median((r) => r.coordinatorEstimate)}b`,
     duration: { empirical: quantiles(of.map((r) => r.hold / 1000)).map((ms) => `${ms}ms`) },
-    uses: { peak: { empirical: quantiles(of.map((r) => r.reserved)).map((bytes) => `${bytes}b`) } },
+    uses: { peak: { empirical: quantiles(of.map((r) => reservedOf(r, given))).map((bytes) => `${bytes}b`) } },
     ...(isCoordinatorOnly(first)
       ? { coordinatorOnly: true }
       : { hosts: Math.max(1, median((r) => r.backends) - 1), mtDop: median((r) => r.slots) }),
     ...(Object.keys(options).length > 0 ? { options } : {}),
   };
+}
+
+/** What decides how much it may reserve. */
+const givenOf = ({ options, estimate }: TracedRequest): number =>
+  options.memLimitExecutors || options.memLimit || estimate;
+
+/**
+ * With the class's one estimate in the place of its own: the same part of it. Else the larger queries of a class would
+ * spill for want of what they had.
+ */
+function reservedOf(r: TracedRequest, given: number): number {
+  const own = givenOf(r);
+  return own === 0 ? r.reserved : Math.round((r.reserved * given) / own);
 }
 
 function quantiles(values: readonly number[]): number[] {

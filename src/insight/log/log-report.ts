@@ -92,10 +92,11 @@ export function logReport(
 function majorClasses(classes: readonly ClassRow[]): ClassRow[] {
   const covered = new Map<string, number>();
   const kept = new Set<ClassRow>();
-  for (const c of [...classes].sort((a, b) => b.memoryTimeShare - a.memoryTimeShare)) {
+  const shareOf = (c: ClassRow): number => c.memoryTimeShare ?? 0;
+  for (const c of [...classes].sort((a, b) => shareOf(b) - shareOf(a))) {
     const before = covered.get(c.pool) ?? 0;
     if (before < COVERED) kept.add(c);
-    covered.set(c.pool, before + c.memoryTimeShare);
+    covered.set(c.pool, before + shareOf(c));
   }
   return classes.filter((c) => kept.has(c));
 }
@@ -109,7 +110,7 @@ export const GUESS_TEXT: Readonly<Record<Guess, string>> = {
   coordinatorEstimate:
     "no estimate for the coordinator: the planner's floor of 100 MiB is taken, or the estimate if that is less",
   peak: "no peak: what was admitted is taken as the peak, or the estimate if that is less",
-  backends: "no number of backends: taken from another execution, else one",
+  backends: "no number of backends: as many as the sum of the peaks over all hosts needs, else one",
   slots: "no slots: taken from another execution, else one",
   amount: "the log contradicts the pool files: the recorded amounts are charged, so changed bounds will show no effect",
 };

@@ -8,7 +8,7 @@ import { arrivalOf } from "../../workload/query-log/attempts.ts";
 import type { Demand } from "../../workload/query-log/demand.ts";
 import { type HoldRule, holdOf, waitOf } from "../../workload/query-log/holds.ts";
 import type { LoggedQuery, RejectionClass } from "../../workload/query-log/logged-query.ts";
-import { isAdmitted } from "../../workload/query-log/logged-query.ts";
+import { isAdmitted, knownBackends } from "../../workload/query-log/logged-query.ts";
 import { quantileOrNull } from "../quantile.ts";
 
 export interface PoolRow {
@@ -98,7 +98,7 @@ function rowOf(
 
 /** Bytes x microseconds of what was admitted; 0 where the log has no amount. */
 export function memoryTimeOfRow(q: LoggedQuery, rule: HoldRule): number {
-  const amount = q.clusterAdmitted ?? (q.estimate === null || q.backends === null ? 0 : q.estimate * q.backends);
+  const amount = q.clusterAdmitted ?? (q.estimate ?? 0) * (knownBackends(q) ?? 0);
   return amount * Math.max(0, holdOf(q, rule) ?? 0);
 }
 

@@ -27,9 +27,11 @@ import { type Guess, type TracedRequest, traceLines } from "../../workload/query
 import { createWorkload } from "../../workload/scenario-workload.ts";
 import { type Trace, withTraces } from "../../workload/traces.ts";
 import { plural } from "./figures.ts";
+import { fitting, type Look } from "./look.ts";
 import { keepApart, type Output, writeOutput } from "./output-file.ts";
 import { filesOf } from "./scenario-files.ts";
 import { playingTrace } from "./size-problem.ts";
+import { type Column, renderTable } from "./table.ts";
 
 export interface ImportOptions {
   readonly hold?: HoldRule;
@@ -156,28 +158,36 @@ const PLACEHOLDER_MEMORY = "128gb";
 
 // The text form
 
+const WIDE: Look = {
+  colour: false,
+  unicode: true,
+  columns: Number.POSITIVE_INFINITY,
+  tableColumns: Number.POSITIVE_INFINITY,
+};
+
 /** What a person reads; `--json` prints the report itself. */
-export function importText(report: LogReport, acceptance: Acceptance | null = null): string {
+export function importText(report: LogReport, acceptance: Acceptance | null = null, look: Look = WIDE): string {
   const warning = acceptance === null ? null : acceptanceWarning(acceptance);
+  const texts = (lines: readonly string[]): string[] => lines.flatMap((line) => fitting(line, look));
   return [
-    ...(warning === null ? [] : [warning, ""]),
-    ...headLines(report),
+    ...(warning === null ? [] : texts([warning, ""])),
+    ...texts(headLines(report)),
     ...(acceptance !== null && warning === null ? ["replayed on the scenario it waits as it did"] : []),
     "",
-    ...poolLines(report.pools),
+    ...poolLines(report.pools, look),
     "",
-    ...classLines(report.classes, report.minorClasses),
+    ...classLines(report.classes, report.minorClasses, look),
     "",
-    ...adviceLines(report),
+    ...texts(adviceLines(report)),
     "",
-    ...guessLines(report),
+    ...texts(guessLines(report)),
   ].join("\n");
 }
 
 function headLines(r: LogReport): string[] {
   const leftOut = Object.entries(r.leftOut).map(([reason, n]) => `${n} ${reason}`);
   return [
-    `${r.file}: ${r.form}, ${r.statements} statements; ${r.requests} requests from ${r.from} to ${r.to}`,
+    `${r.file}: ${r.form}, ${r.statements} ${plural(r.statements, "statement")}; ${r.requests} ${plural(r.requests, "request")} from ${r.from} to ${r.to}`,
     ...(leftOut.length === 0 ? [] : [`left out: ${leftOut.join(", ")}`]),
     ...(r.unreadable.count === 0
       ? []
@@ -205,41 +215,35 @@ function consistencyLines(c: Consistency | null): string[] {
   ];
 }
 
-function poolLines(pools: readonly PoolRow[]): string[] {
-  const head = [
-    "pool",
-    "statements",
-    "at once",
-    "trivial",
-    "queued",
-    "rejected",
-    "timed out",
-    "cancelled",
-    "failed",
-    "wait p50",
-    "p95",
-    "max",
-    "lost",
-    "mem-time",
-  ];
-  const rows = pools.map((p) => [
-    p.pool === "" ? "(none)" : p.pool,
-    String(p.statements),
-    String(p.atOnce),
-    String(p.trivial),
-    String(p.fromQueue),
-    rejectedText(p),
-    String(p.timedOut),
-    String(p.cancelledInQueue + p.cancelledRunning),
-    String(p.failed),
-    time(p.waitMs.p50),
-    time(p.waitMs.p95),
-    time(p.waitMs.max),
-    percent(p.lostShare),
-    p.memoryTimeShare === null ? "?" : percent(p.memoryTimeShare),
-  ]);
-  return table([head, ...rows]);
+function poolLines(pools: readonly PoolRow[], look: Look): string[] {
+  return tableOrSay<PoolRow>(
+    [
+      { head: "pool", align: "left", shrinksTo: 12, cell: (p) => poolText(p.pool) },
+      { head: "statements", align: "right", cell: (p) => String(p.statements) },
+      { head: "at once", align: "right", leaves: 6, cell: (p) => String(p.atOnce) },
+      { head: "trivial", align: "right", leaves: 1, cell: (p) => String(p.trivial) },
+      { head: "queued", align: "right", cell: (p) => String(p.fromQueue) },
+      { head: "rejected", align: "right", leaves: 10, cell: rejectedText },
+      { head: "timed out", align: "right", leaves: 9, cell: (p) => String(p.timedOut) },
+      { head: "cancelled", align: "right", leaves: 3, cell: (p) => String(p.cancelledInQueue + p.cancelledRunning) },
+      { head: "failed", align: "right", leaves: 4, cell: (p) => String(p.failed) },
+      { head: "p50", group: "wait", align: "right", leaves: 5, cell: (p) => time(p.waitMs.p50) },
+      { head: "p95", group: "wait", align: "right", leaves: 8, cell: (p) => time(p.waitMs.p95) },
+      { head: "max", group: "wait", align: "right", leaves: 2, cell: (p) => time(p.waitMs.max) },
+      { head: "lost", align: "right", cell: (p) => percent(p.lostShare) },
+      {
+        head: "mem-time",
+        align: "right",
+        leaves: 7,
+        cell: (p) => (p.memoryTimeShare === null ? "?" : percent(p.memoryTimeShare)),
+      },
+    ],
+    pools,
+    look,
+  );
 }
+
+const poolText = (pool: string): string => (pool === "" ? "(none)" : pool);
 
 function rejectedText(p: PoolRow): string {
   if (p.rejectedInAll === 0) return "0";
@@ -249,46 +253,52 @@ function rejectedText(p: PoolRow): string {
 
 const REJECTION_WORDS: Readonly<Record<string, string>> = { queueFull: "queue full" };
 
-function classLines(classes: readonly ClassRow[], minor: number): string[] {
-  const head = [
-    "class",
-    "pool",
-    "n",
-    "estimate",
-    "admitted",
-    "peak p50",
-    "p95",
-    "inflation",
-    "hosts",
-    "hold p50",
-    "p95",
-    "waited p95",
-    "spilled",
-    "never used",
-  ];
-  const rows = classes
-    .slice(0, MOST_CLASSES)
-    .map((c) => [
-      c.queryClass,
-      c.pool === "" ? "(none)" : c.pool,
-      String(c.n),
-      size(c.estimateP50),
-      size(c.admittedP50),
-      size(c.peak.p50),
-      size(c.peak.p95),
-      c.inflationP50 === null ? "?" : `${c.inflationP50.toFixed(1)}x`,
-      c.hostsP50 === null ? "?" : String(c.hostsP50),
-      time(c.holdMs.p50),
-      time(c.holdMs.p95),
-      time(c.waitedMsP95),
-      c.spilledShare === null ? "?" : percent(c.spilledShare),
-      `${c.neverUsedGiBHours.toFixed(1)} GiB·h`,
-    ]);
+function classLines(classes: readonly ClassRow[], minor: number, look: Look): string[] {
   const hidden = minor + Math.max(0, classes.length - MOST_CLASSES);
   return [
-    ...table([head, ...rows]),
+    ...tableOrSay<ClassRow>(
+      [
+        { head: "class", align: "left", shrinksTo: 12, cell: (c) => c.queryClass },
+        { head: "pool", align: "right", leaves: 9, cell: (c) => poolText(c.pool) },
+        { head: "n", align: "right", cell: (c) => String(c.n) },
+        { head: "estimate", align: "right", cell: (c) => size(c.estimateP50) },
+        { head: "admitted", align: "right", leaves: 5, cell: (c) => size(c.admittedP50) },
+        { head: "p50", group: "peak", align: "right", leaves: 4, cell: (c) => size(c.peak.p50) },
+        { head: "p95", group: "peak", align: "right", cell: (c) => size(c.peak.p95) },
+        {
+          head: "inflation",
+          align: "right",
+          leaves: 8,
+          cell: (c) => (c.inflationP50 === null ? "?" : `${c.inflationP50.toFixed(1)}x`),
+        },
+        { head: "hosts", align: "right", leaves: 6, cell: (c) => (c.hostsP50 === null ? "?" : String(c.hostsP50)) },
+        { head: "p50", group: "hold", align: "right", leaves: 7, cell: (c) => time(c.holdMs.p50) },
+        { head: "p95", group: "hold", align: "right", leaves: 1, cell: (c) => time(c.holdMs.p95) },
+        { head: "waited p95", align: "right", leaves: 3, cell: (c) => time(c.waitedMsP95) },
+        {
+          head: "spilled",
+          align: "right",
+          leaves: 2,
+          cell: (c) => (c.spilledShare === null ? "?" : percent(c.spilledShare)),
+        },
+        {
+          head: "never used",
+          align: "right",
+          cell: (c) =>
+            c.neverUsedGiBHours === null
+              ? "?"
+              : `${c.neverUsedGiBHours.toFixed(1)} GiB${look.unicode ? "\u00b7" : "*"}h`,
+        },
+      ],
+      classes.slice(0, MOST_CLASSES),
+      look,
+    ),
     ...(hidden === 0 ? [] : [`and ${hidden} smaller ${plural(hidden, "class", "classes")}`]),
   ];
+}
+
+function tableOrSay<Row>(columns: readonly Column<Row>[], rows: readonly Row[], look: Look): string[] {
+  return renderTable(columns, rows, look) ?? ["(the terminal is too narrow for the table; use --json)"];
 }
 
 const MOST_CLASSES = 20;
@@ -300,10 +310,8 @@ function guessLines(r: LogReport): string[] {
   const guesses = Object.entries(r.guesses) as [Guess, number][];
   const lines = guesses.map(([guess, n]) => `guessed for ${n}: ${GUESS_TEXT[guess]}`);
   if (r.imputedShare > 0.1)
-    lines.push(
-      `${percent(r.imputedShare)} of the memory-time is guessed: run once more with the quartile and the 90 % quantile before relying on it`,
-    );
-  if (r.retries.amplification > 1)
+    lines.push(`${percent(r.imputedShare)} of the memory-time is guessed: waterhole size shows what hangs on it`);
+  if (r.retries.amplification >= 1.005)
     lines.push(`${r.retries.amplification.toFixed(2)} attempts a request: only first attempts are demand`);
   if (r.closedLoopShare > 0)
     lines.push(
@@ -315,14 +323,3 @@ function guessLines(r: LogReport): string[] {
 const time = (ms: number | null): string => (ms === null ? "-" : prettyMillis(ms));
 const size = (bytes: number | null): string => (bytes === null ? "?" : prettyBytes(bytes));
 const percent = (share: number): string => `${(share * 100).toFixed(1)} %`;
-
-/** First column left, the others right, two blanks between. */
-function table(rows: readonly (readonly string[])[]): string[] {
-  const widths = rows[0]!.map((_, column) => Math.max(...rows.map((r) => r[column]!.length)));
-  return rows.map((r) =>
-    r
-      .map((cell, i) => (i === 0 ? cell.padEnd(widths[i]!) : cell.padStart(widths[i]!)))
-      .join("  ")
-      .trimEnd(),
-  );
-}

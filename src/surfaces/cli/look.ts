@@ -93,6 +93,10 @@ export function cutEnd(text: string, width: number, look: Look): string {
 /** Between a number and its % stands a blank that is no place to break; nor is the narrow one inside a number. */
 const BREAKS = /[ \t\n]+(?!%)/;
 
+/** As it is, or at its blanks in several lines where a terminal has not the width. */
+export const fitting = (line: string, { tableColumns }: Look): string[] =>
+  widthOf(line) <= tableColumns ? [line] : wrap(line, tableColumns);
+
 /** At blanks; a word longer than the line stands alone. The first line may be shorter by `used`. */
 export function wrap(text: string, width: number, used = 0): string[] {
   const lines: string[] = [];

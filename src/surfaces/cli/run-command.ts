@@ -18,7 +18,7 @@ import { type LiveReport, type LiveRun, runLive } from "../../runtime/live-run.t
 import { newRunBus } from "../../runtime/run-bus.ts";
 import { plural } from "./figures.ts";
 import { lateFaults } from "./late-faults.ts";
-import { widthOf, wrap } from "./look.ts";
+import { fitting } from "./look.ts";
 import { memoryWarning } from "./memory-warning.ts";
 import { seedOption } from "./options.ts";
 import { ProgressBlock, progressOf, renderProgress, WaitingHistory } from "./progress.ts";
@@ -158,7 +158,7 @@ class LiveSession {
     const { stderr } = this.#surroundings;
     if (stderr.isTTY !== true || this.#options.json) return () => undefined;
     const look = lookFor(stderr, this.#surroundings, this.#options);
-    writeLines(stderr, [...startLines(this.#opened).flatMap((line) => fitting(line, look.columns)), ""]);
+    writeLines(stderr, [...startLines(this.#opened).flatMap((line) => fitting(line, look)), ""]);
     const block = new ProgressBlock(stderr);
     const history = new WaitingHistory();
     const timer = setInterval(() => {
@@ -216,9 +216,6 @@ function fleetReport(live: LiveReport): FleetReport {
 }
 
 const NO_HOST = { arenaPeak: 0, arenaSize: 0 };
-
-/** As it is, or at its blanks in several lines. */
-const fitting = (line: string, columns: number): string[] => (widthOf(line) <= columns ? [line] : wrap(line, columns));
 
 function startLines({ path, scenario }: ScenarioRun): string[] {
   const executors = scenario.cluster.executors.map(

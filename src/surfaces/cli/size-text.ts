@@ -14,7 +14,7 @@ import {
   waitText,
 } from "../../insight/size/size-report.ts";
 import { plural } from "./figures.ts";
-import type { Look } from "./look.ts";
+import { fitting, type Look } from "./look.ts";
 import { renderTable } from "./table.ts";
 
 export function reportLines(r: SizeReport, look: Look): string[] {
@@ -60,30 +60,34 @@ export function reportLines(r: SizeReport, look: Look): string[] {
     r.rows,
     look,
   );
+  const texts = (lines: readonly string[]): string[] => lines.flatMap((line) => fitting(line, look));
   const { effort } = r;
   // Today more are lost than p95 looks at, so that no wait is worse than now.
   const wait = Number.isFinite(r.goal.p95) ? `p95 ${seconds(r.goal.p95)}` : "any p95 (today over 5 % are lost)";
   return [
-    `${r.pool}: ${r.requestsADay} requests a day, ${r.days} ${plural(r.days, "day")}; goal ${wait}, lost at most ${percent(r.goal.loss)}, spilling at most ${percent(r.goal.spill)}`,
+    ...texts([
+      `${r.pool}: ${r.requestsADay} requests a day, ${r.days} ${plural(r.days, "day")}; goal ${wait}, lost at most ${percent(r.goal.loss)}, spilling at most ${percent(r.goal.spill)}`,
+    ]),
     "",
     ...(table ?? ["(the terminal is too narrow for the table; use --json)"]),
     "",
-    ...r.sentences,
-    "",
-    ...r.rows.flatMap(remarksOf),
-    ...(r.rows.some(isStaleOften) ? [STALE_VIEW_MEANS] : []),
-    ...r.relief.map(reliefText),
-    ...(r.alike.length === 0
-      ? []
-      : [`not to be told apart in p95 over these days: ${r.alike.map(([a, b]) => `${a} and ${b}`).join(", ")}`]),
-    `tried ${effort.candidates} settings: ${effort.left.map((l) => `${l.candidates} left after ${stepText(l.step)}`).join(", ")}`,
-    `dropped: ${
-      Object.entries(r.dropped)
-        .map(([why, n]) => `${n} ${DROPPED[why as DropReason]}`)
-        .join(", ") || "none"
-    }`,
-    `${effort.modelRuns} runs of the pool model (${millions(effort.modelQueries)} M queries), ${effort.rulesRuns} by the rules (${millions(effort.rulesQueries)} M)`,
-    `assumed: ${r.assumptions.join("; ")}`,
+    ...texts([...r.sentences, ""]),
+    ...texts([
+      ...r.rows.flatMap(remarksOf),
+      ...(r.rows.some(isStaleOften) ? [STALE_VIEW_MEANS] : []),
+      ...r.relief.map(reliefText),
+      ...(r.alike.length === 0
+        ? []
+        : [`not to be told apart in p95 over these days: ${r.alike.map(([a, b]) => `${a} and ${b}`).join(", ")}`]),
+      `tried ${effort.candidates} settings: ${effort.left.map((l) => `${l.candidates} left after ${stepText(l.step)}`).join(", ")}`,
+      `dropped: ${
+        Object.entries(r.dropped)
+          .map(([why, n]) => `${n} ${DROPPED[why as DropReason]}`)
+          .join(", ") || "none"
+      }`,
+      `${effort.modelRuns} runs of the pool model (${millions(effort.modelQueries)} M queries), ${effort.rulesRuns} by the rules (${millions(effort.rulesQueries)} M)`,
+      `assumed: ${r.assumptions.join("; ")}`,
+    ]),
   ];
 }
 

@@ -14,7 +14,7 @@ import { philoxFor, uniformOf } from "../../core/random.ts";
 import { type Attempts, arrivalOf, attemptsOf, predecessorsOf } from "./attempts.ts";
 import { type Coverage, coverageOf, DEFAULT_COVERAGE, isOwnExport } from "./coverage.ts";
 import { type HoldRule, holdOf, type Observation, ProductLimit, waitOf } from "./holds.ts";
-import { isAdmitted, isRefused, type LoggedQuery } from "./logged-query.ts";
+import { isAdmitted, isRefused, knownBackends, type LoggedQuery } from "./logged-query.ts";
 import { classNamesOf, log2Bucket } from "./query-classes.ts";
 import type { QueryLog } from "./read-query-log.ts";
 import type { Guess, TracedRequest } from "./traced-request.ts";
@@ -244,7 +244,7 @@ function settle(
     hold = donors.holdBeyond(queryClass, hold, options.draw("cut", index));
     guessed.push("holdCut");
   }
-  const backends = source.backends ?? 1;
+  const backends = knownBackends(source) ?? 1;
   if (source.backends === null) guessed.push("backends");
   const estimate = q.estimate ?? source.estimate ?? amountPerHost(source) ?? 0;
   if (q.estimate === null) guessed.push("estimate");

@@ -93,6 +93,8 @@ export interface LoggedQuery {
   readonly clusterAdmitted: number | null;
   /** Coordinator included. */
   readonly backends: number | null;
+  /** Where their number is not told: as many as it takes for the sum of the peaks that is. */
+  readonly leastBackends: number | null;
   /** Addresses with fragment instances. */
   readonly hosts: readonly string[] | null;
   readonly peakMax: number | null;
@@ -127,6 +129,9 @@ export function outcomeOf(result: string | null, status: string | null): LoggedO
 }
 
 export const isAdmitted = (o: LoggedOutcome): boolean => o === "immediately" || o === "trivially" || o === "fromQueue";
+
+/** How many took part, as far as the log tells. */
+export const knownBackends = (q: LoggedQuery): number | null => q.backends ?? q.leastBackends;
 
 /** Lost at admission: demand that was not served (insight 4.3). */
 export const isRefused = (o: LoggedOutcome): boolean => o === "rejected" || o === "timedOut";

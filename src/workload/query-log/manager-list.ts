@@ -31,6 +31,10 @@ import { fingerprintOf, tablesRead } from "./statement.ts";
 
 export const CONSOLE_MARKS: readonly string[] = ["admission_wait", "cluster_memory_admitted"];
 
+/** The list with each entry's attributes beside its fields, as scripts make it for spreadsheets. Names in lower case. */
+export const isFlatManagerList = (names: readonly string[]): boolean =>
+  names.includes("queryid") && names.includes("starttime") && names.includes("admission_result");
+
 /** One view on an entry with nested attributes: an attribute, else a field of the entry itself. */
 export function managerRow(entry: Readonly<Record<string, unknown>>, line: number): LogRow {
   const flat = new Map<string, Cell>();
@@ -74,12 +78,22 @@ export function queryOfManagerEntry(row: LogRow): LoggedQuery {
     estimate: wholeOf(row, "estimated_per_node_peak_memory"),
     clusterAdmitted: null,
     backends: wholeOf(row, "num_backends"),
+    leastBackends: leastBackendsOf(row),
     peakMax: wholeOf(row, "memory_per_node_peak"),
     spilled: wholeOf(row, "memory_spilled"),
     clientWait: waitOf(row, "client_fetch_wait_time"),
     statsMissing: missing,
     failedForMemory: query.failedForMemory || textOf(row, "oom") === "true",
   };
+}
+
+/**
+ * Older Managers tell the peak over all hosts and that of the busiest one, but not how many hosts there were: none had
+ * more than the busiest. Null where nothing was used.
+ */
+function leastBackendsOf(row: LogRow): number | null {
+  const [all, busiest] = [wholeOf(row, "memory_aggregate_peak"), wholeOf(row, "memory_per_node_peak")];
+  return all === null || !busiest ? null : Math.max(1, Math.ceil(all / busiest));
 }
 
 export function queryOfConsoleRow(row: LogRow): LoggedQuery {
@@ -154,6 +168,7 @@ function commonOf(row: LogRow, status: string | null, basics: Basics): LoggedQue
     options: optionsOf(textOf(row, "query_opts_config")) ?? NO_OPTIONS,
     clusterAdmitted: null,
     backends: null,
+    leastBackends: null,
     hosts: null,
     peakMax: null,
     peakMin: null,

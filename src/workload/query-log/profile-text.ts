@@ -76,7 +76,13 @@ export function queryOfProfile(block: ProfileBlock): LoggedQuery {
   const peaks = sizesOf(keys.text("Per Node Peak Memory Usage"));
   const planReservation = reservationText(keys.plan);
   const hosts = hostsOf(
-    keys.text("Per Host Number of Fragment Instances", "Per Host Min Memory Reservation", "Per Host Min Reservation"),
+    keys.text(
+      "Per Host Number of Fragment Instances",
+      "Per Host Min Memory Reservation",
+      "Per Host Min Reservation",
+      // Before 2.12 the only one that names the hosts.
+      "Per Node Peak Memory Usage",
+    ),
   );
   const coordinatorEstimate = /Dedicated Coordinator Resource Estimate: Memory=([\d.]+\s*[KMGT]?B)/.exec(
     keys.plan ?? "",
@@ -114,6 +120,7 @@ export function queryOfProfile(block: ProfileBlock): LoggedQuery {
     options: optionsOf(keys.text("Query Options (set by configuration)", "Query Options (non default)")),
     clusterAdmitted: sizeOrNull(keys.text("Cluster Memory Admitted")),
     backends: hosts === null ? null : hosts.length,
+    leastBackends: null,
     hosts,
     peakMax: largest(peaks),
     peakMin: peaks.length === 0 ? null : Math.min(...peaks),

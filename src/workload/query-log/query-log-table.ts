@@ -105,6 +105,7 @@ export function queryOfTableRow(row: LogRow): LoggedQuery {
     options: optionsOf(textOf(row, "query_opts_config")),
     clusterAdmitted: admittedAtAll ? positive(wholeOf(row, "cluster_memory_admitted")) : null,
     backends: positive(wholeOf(row, "backends_count")),
+    leastBackends: null,
     hosts: hostsOf(textOf(row, "per_host_fragment_instances")),
     peakMax: peakOf("pernode_peak_mem_max"),
     peakMin: peakOf("pernode_peak_mem_min"),

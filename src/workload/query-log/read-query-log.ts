@@ -6,13 +6,20 @@
  * that this is not the file it seems to be, and then the first such row is the error.
  */
 import { readFile } from "node:fs/promises";
+import * as zlib from "node:zlib";
 import { brotliDecompressSync, constants, gunzipSync } from "node:zlib";
 import type { Compressors } from "hyparquet";
 import { ConfigError, fileMissing } from "../../config/config-error.ts";
 import { type Cell, type LogRow, UnreadableCell } from "./cells.ts";
 import { delimiterOf, eachLine, headOf, isGzip, RecordJoiner, splitFields } from "./lines.ts";
 import type { LoggedQuery } from "./logged-query.ts";
-import { CONSOLE_MARKS, managerRow, queryOfConsoleRow, queryOfManagerEntry } from "./manager-list.ts";
+import {
+  CONSOLE_MARKS,
+  isFlatManagerList,
+  managerRow,
+  queryOfConsoleRow,
+  queryOfManagerEntry,
+} from "./manager-list.ts";
 import { PROFILE_MARK, type ProfileBlock, queryOfProfile } from "./profile-text.ts";
 import { queryOfTableRow, TABLE_COLUMNS, TABLE_MARKS } from "./query-log-table.ts";
 
@@ -81,16 +88,45 @@ function startOfGzip(bytes: Buffer): Buffer {
 
 function readAs(file: string, head: Head, into: Gathered): Promise<LogForm> {
   if (head.bytes.subarray(0, 4).toString("latin1") === "PAR1") return readParquet(file, into);
+  const binary = BINARIES.find(({ begins }) => head.bytes.toString("latin1", 0, begins.length) === begins);
+  if (binary !== undefined) throw new ConfigError({ file, line: null }, `this is ${binary.is}`, binary.remedy);
   if (head.text.includes("\u0000"))
     throw new ConfigError(
       { file, line: 1 },
       "the file is not UTF-8 text (it holds zero bytes)",
       `Export it again as UTF-8; expected is ${FORMS}.`,
     );
+  const other = otherKindOf(head);
+  if (other !== null) throw new ConfigError({ file, line: null }, other.problem, other.remedy);
   const first = head.text.trimStart()[0];
   if (first === "{" || first === "[") return readJson(file, head, into);
   if (new RegExp(PROFILE_MARK.source, "m").test(head.text)) return readProfiles(file, head.gzip, into);
   return readDelimited(file, head, into);
+}
+
+const AS_PARQUET = "Export it as Parquet, CSV or JSON lines.";
+
+/** What files of other kinds begin with. */
+const BINARIES: readonly { readonly begins: string; readonly is: string; readonly remedy: string }[] = [
+  { begins: "ORC", is: "an ORC file, which cannot be read here", remedy: AS_PARQUET },
+  { begins: "ARROW1", is: "an Arrow file, which cannot be read here", remedy: AS_PARQUET },
+  { begins: "Obj\u0001", is: "an Avro file, which cannot be read here", remedy: AS_PARQUET },
+  { begins: "PK\u0003\u0004", is: "a zip file", remedy: "Unpack it, and give the file that was in it." },
+];
+
+/** Profiles in a form that is no text, and what makes one of it. */
+function otherKindOf({ text }: Head): { readonly problem: string; readonly remedy: string } | null {
+  if (/^\d{10,} [0-9a-f]{16}:[0-9a-f]{16} \S+/.test(text))
+    return {
+      problem: "this is an encoded profile log",
+      remedy: "Decode it with impala-profile-tool and give the text.",
+    };
+  if (/^\s*[[{]/.test(text) && /"profile_name"\s*:\s*"Query \(id=/.test(text))
+    return {
+      problem: "this is a profile as JSON",
+      remedy: "Give the profile as text: the web page of the query has it as Text Profile.",
+    };
+  return null;
 }
 
 // Text tables
@@ -98,11 +134,11 @@ function readAs(file: string, head: Head, into: Gathered): Promise<LogForm> {
 async function readDelimited(file: string, head: Head, into: Gathered): Promise<LogForm> {
   const header = head.text.split(/\r?\n/, 1)[0] ?? "";
   const delimiter = delimiterOf(header);
-  const columns = (splitFields(header, delimiter) ?? []).map((c) => c.trim().toLowerCase());
+  const columns = withoutTableName((splitFields(header, delimiter) ?? []).map((c) => c.trim().toLowerCase()));
   const form = formOfColumns(columns);
-  if (form === null) throw notALog(file, header);
+  if (form === null) throw notALog(file, header, columns);
   const index = new Map(columns.map((c, i) => [c, i]));
-  const queryOf = form === "query log table" ? queryOfTableRow : queryOfConsoleRow;
+  const queryOf = READERS[form];
   into.columns(columns, form);
   const joiner = new RecordJoiner(
     delimiter,
@@ -132,24 +168,48 @@ const delimitedRow = (index: ReadonlyMap<string, number>, fields: readonly strin
   },
 });
 
-function formOfColumns(columns: readonly string[]): "query log table" | "console list" | null {
+/** Hive and beeline call a column `impala_query_log.query_id`. */
+function withoutTableName(columns: readonly string[]): readonly string[] {
+  const prefix = /^[^.]+\./.exec(columns[0] ?? "")?.[0];
+  if (prefix === undefined || !columns.every((c) => c.startsWith(prefix))) return columns;
+  return columns.map((c) => c.slice(prefix.length));
+}
+
+type RowForm = Exclude<LogForm, "profiles">;
+
+const READERS: Readonly<Record<RowForm, (row: LogRow) => LoggedQuery>> = {
+  "query log table": queryOfTableRow,
+  "console list": queryOfConsoleRow,
+  "manager list": queryOfManagerEntry,
+};
+
+function formOfColumns(columns: readonly string[]): RowForm | null {
   const has = (marks: readonly string[]): boolean => marks.every((m) => columns.includes(m));
   if (has(TABLE_MARKS)) return "query log table";
+  if (isFlatManagerList(columns)) return "manager list";
   return has(CONSOLE_MARKS) ? "console list" : null;
 }
 
-function notALog(file: string, header: string): ConfigError {
+/** `columns`: in lower case, where the file has such. */
+function notALog(file: string, header: string, columns: readonly string[] = []): ConfigError {
+  const missing = TABLE_MARKS.filter((m) => !columns.includes(m));
+  if (missing.length < TABLE_MARKS.length)
+    return new ConfigError(
+      { file, line: 1 },
+      `of a query log table there ${missing.length === 1 ? "is no column" : "are no columns"} ${missing.join(", ")}`,
+      "Export all columns: select * from sys.impala_query_log.",
+    );
+  if (/^[^{[]*[0-9a-f]{16}:[0-9a-f]{16}/.test(header))
+    return new ConfigError(
+      { file, line: 1 },
+      "the first line is a query already; expected are the names of the columns",
+      "Export with a header: impala-shell -B --print_header.",
+    );
   if (/^\+[-+]+\+\s*$/.test(header))
     return new ConfigError(
       { file, line: 1 },
       "this is impala-shell's framed table",
       "Export with: impala-shell -B --print_header --output_delimiter=, -q 'select * from sys.impala_query_log' -o log.csv",
-    );
-  if (/^\d{10,} [0-9a-f]{16}:[0-9a-f]{16} \S+/.test(header))
-    return new ConfigError(
-      { file, line: 1 },
-      "this is an encoded profile log",
-      "Decode it with impala-profile-tool and give the text.",
     );
   const found = header.slice(0, 80).replace(/[^\x20-\x7e]/g, "?");
   return new ConfigError({ file, line: 1 }, `no query log begins with "${found}"`, `Expected is ${FORMS}.`);
@@ -196,7 +256,7 @@ async function readJsonLines(
   into: Gathered,
 ): Promise<LogForm> {
   const entry = entryReader(first);
-  if (entry === null) throw notALog(file, JSON.stringify(first));
+  if (entry === null) throw notALog(file, JSON.stringify(first), namesOf(first));
   into.columns(Object.keys(first), entry.form);
   await lines(file, gzip, (text, line) => {
     if (text.trim() === "") return;
@@ -235,7 +295,7 @@ async function readDocument(file: string, gzip: boolean, into: Gathered): Promis
   if (entry === null) {
     if (isManager && Array.isArray(entries) && entries.length === 0)
       throw new ConfigError({ file, line: 1 }, "the list holds no queries", "Widen the time range of the export.");
-    throw notALog(file, text.slice(0, 200));
+    throw notALog(file, text.slice(0, 200), objects.length === 0 ? [] : namesOf(objects[0]!));
   }
   into.columns(Object.keys(objects[0] as object), entry.form);
   objects.forEach((fields, i) => {
@@ -250,14 +310,17 @@ interface EntryReader {
   readonly read: (fields: Readonly<Record<string, unknown>>, line: number) => LoggedQuery;
 }
 
+const namesOf = (entry: object): string[] => Object.keys(entry).map((k) => k.toLowerCase());
+
 /** By the fields of the first entry. */
 function entryReader(first: Readonly<Record<string, unknown>>): EntryReader | null {
-  const names = Object.keys(first).map((k) => k.toLowerCase());
+  const names = namesOf(first);
   if (names.includes("queryid") && names.includes("starttime") && names.includes("attributes"))
     return { form: "manager list", read: (fields, line) => queryOfManagerEntry(managerRow(fields, line)) };
   const form = formOfColumns(names);
   if (form === null) return null;
-  const queryOf = form === "query log table" ? queryOfTableRow : queryOfConsoleRow;
+  if (form === "manager list") return { form, read: (fields, line) => queryOfManagerEntry(managerRow(fields, line)) };
+  const queryOf = READERS[form];
   return { form, read: (fields, line) => queryOf(objectRow(fields, line)) };
 }
 
@@ -304,11 +367,15 @@ async function readProfiles(file: string, gzip: boolean, into: Gathered): Promis
 
 // Parquet
 
-/** What Node can decompress by itself; hyparquet brings Snappy. */
-const COMPRESSORS: Compressors = {
-  GZIP: (input) => gunzipSync(input),
-  BROTLI: (input) => brotliDecompressSync(input),
-};
+/** What Node can decompress by itself, Zstandard from 22.15 on; hyparquet brings Snappy. */
+function compressors(): Compressors {
+  const zstd = "zstdDecompressSync" in zlib ? zlib.zstdDecompressSync : null;
+  return {
+    GZIP: (input) => gunzipSync(input),
+    BROTLI: (input) => brotliDecompressSync(input),
+    ...(zstd === null ? {} : { ZSTD: (input) => zstd(input) }),
+  };
+}
 
 async function readParquet(file: string, into: Gathered): Promise<LogForm> {
   try {
@@ -318,11 +385,11 @@ async function readParquet(file: string, into: Gathered): Promise<LogForm> {
     const metadata = await parquetMetadataAsync(buffer);
     const names = new Map(metadata.schema.slice(1).map((s) => [s.name.toLowerCase(), s.name]));
     const form = formOfColumns([...names.keys()]);
-    if (form === null) throw notALog(file, [...names.keys()].join(","));
+    if (form === null) throw notALog(file, [...names.keys()].join(","), [...names.keys()]);
     into.columns([...names.keys()], form);
     const wanted = form === "query log table" ? TABLE_COLUMNS : [...names.keys()];
     const columns = wanted.map((c) => names.get(c)).filter((c) => c !== undefined);
-    const queryOf = form === "query log table" ? queryOfTableRow : queryOfConsoleRow;
+    const queryOf = READERS[form];
     let rowStart = 0;
     for (const group of metadata.row_groups) {
       const rowEnd = rowStart + Number(group.num_rows);
@@ -332,7 +399,7 @@ async function readParquet(file: string, into: Gathered): Promise<LogForm> {
         columns,
         rowStart,
         rowEnd,
-        compressors: COMPRESSORS,
+        compressors: compressors(),
         parsers: {
           // Moments as microseconds in a bigint: a Date would lose three digits.
           timestampFromMilliseconds: (ms: bigint) => ms * 1000n,
@@ -355,11 +422,14 @@ async function readParquet(file: string, into: Gathered): Promise<LogForm> {
     throw new ConfigError(
       { file, line: null },
       codec === undefined ? `broken Parquet: ${message}` : `Parquet with ${codec} compression cannot be read here`,
-      codec === undefined ? "Export the file again." : "Export with Snappy, gzip or no compression.",
+      codec === undefined ? "Export the file again." : remedyFor(codec),
       { cause: e },
     );
   }
 }
+
+const remedyFor = (codec: string): string =>
+  `Export with Snappy, gzip or no compression${codec === "ZSTD" ? ", or run with Node 22.15 or newer" : ""}.`;
 
 // What has been read so far
 

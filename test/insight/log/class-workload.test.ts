@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { parseScenario } from "../../../src/config/scenario-file.ts";
 import { classWorkloadOf } from "../../../src/insight/log/class-workload.ts";
 import { DEFAULT_DEMAND, demandOf } from "../../../src/workload/query-log/demand.ts";
-import type { LoggedQuery } from "../../../src/workload/query-log/logged-query.ts";
+import { type LoggedQuery, NO_OPTIONS } from "../../../src/workload/query-log/logged-query.ts";
 import { GiB, logged, logOf } from "../../workload/query-log/log-fixtures.ts";
 
 const SECOND = 1e6;
@@ -19,6 +19,22 @@ const kindsOf = (query: object) => {
 };
 
 describe("insight 4.6 classes", () => {
+  test("peaks keep their part of the estimate, which is one for all: nobody spills who did not", () => {
+    const rows = [1, 2, 2, 2, 3].map((k, i) =>
+      at(10 * i, {
+        estimate: k * GiB,
+        clusterAdmitted: 10 * k * GiB,
+        peakMax: k * GiB,
+        options: k === 3 ? { ...NO_OPTIONS, memLimitExecutors: k * GiB } : NO_OPTIONS,
+      }),
+    );
+    const [query] = Object.values(workloadOf(rows).queries) as [{ estimate: string; uses: { peak: unknown } }];
+    expect(query.estimate).toBe(`${2 * GiB}b`);
+    // Of 2 GiB reservations have 0.8 (R8), the whole of which each of the five had.
+    const all = `${Math.round(2 * GiB * 0.8)}b`;
+    expect(query.uses.peak).toEqual({ empirical: [all, all, all, all, all] });
+  });
+
   test("a rate with a factor for each hour of the day; a day twice in the log counts as one", () => {
     const hour = (h: number, n: number): LoggedQuery[] =>
       Array.from({ length: n }, (_, i) => at(h * 3600 + Math.floor((i * 3571) % 3600)));

@@ -89,6 +89,22 @@ describe("insight 4.5 per class", () => {
     expect(classes[0]?.neverUsedGiBHours).toBeCloseTo((3 * 10 * 4 * 10) / 3600, 10);
   });
 
+  test("admitted is what an executor was charged, not a mean of it and the coordinator", () => {
+    const { classes } = report(many(10, { estimate: 4 * GiB, clusterAdmitted: 40 * GiB + 100 * MiB, backends: 11 }));
+    expect(classes[0]?.admittedP50).toBe(4 * GiB);
+  });
+
+  test("where only the sum of the peaks tells of hosts, memory-time and waste go by as many as it takes", () => {
+    const known = { estimate: 4 * GiB, clusterAdmitted: null, peakMax: GiB, backends: null, leastBackends: 10 };
+    const { classes, pools } = report([...many(10, known), ...many(10, { ...known, pool: "root.bi" }, 100)]);
+    expect(classes.map((c) => [c.hostsP50, c.memoryTimeShare])).toEqual([
+      [null, 1],
+      [null, 1],
+    ]);
+    expect(classes[0]?.neverUsedGiBHours).toBeCloseTo((3 * 10 * 4 * 10) / 3600, 10);
+    expect(pools.map((p) => p.memoryTimeShare)).toEqual([0.5, 0.5]);
+  });
+
   test("ordered by never used, not by inflation; shared equally by the tables", () => {
     const rare = many(5, {
       fingerprint: "rare",
@@ -128,7 +144,7 @@ describe("insight 4.5 advice", () => {
       { table: "sales.orders", gains: [{ queryClass: "orders", estimate: 20 * GiB, wouldBe: 640 * MiB }] },
     ]);
     expect(adviceText(advice(named, "K1")[0]!)).toMatch(
-      /^COMPUTE STATS sales\.orders: .*orders from 20\.00 GiB to about 0\.63 GiB/,
+      /^COMPUTE STATS sales\.orders: .*orders from 20\.00 GB to about 640\.00 MB a host/,
     );
     const justBelow = report(
       many(10, { ...inflated, estimate: 2047 * MiB, statsMissing: true, missingStats: ["sales.orders"] }),
@@ -142,7 +158,28 @@ describe("insight 4.5 advice", () => {
 
   test("K1: where the log says only that some are missing, all tables of the class are meant", () => {
     const r = report(many(10, { ...inflated, tables: ["a.x", "a.y"], statsMissing: true }));
-    expect(advice(r, "K1").map((a) => (a.id === "K1" ? a.table : ""))).toEqual(["a.x", "a.y"]);
+    expect(advice(r, "K1").map((a) => (a.id === "K1" ? [a.table, a.isNamed] : []))).toEqual([
+      ["a.x", false],
+      ["a.y", false],
+    ]);
+    expect(adviceText(advice(r, "K1")[0]!)).toMatch(
+      /^COMPUTE STATS a\.x if it has none: .* and statistics are missing of one of the tables read\. /,
+    );
+  });
+
+  test("K1: a table that one class names is named, whoever else may mean it", () => {
+    const unnamed = many(10, { ...inflated, tables: ["a.x"], statsMissing: true });
+    const named = { ...inflated, fingerprint: "f2", tables: ["a.x"], statsMissing: true, missingStats: ["a.x"] };
+    expect(advice(report([...unnamed, ...many(10, named, 100)]), "K1")).toMatchObject([
+      { table: "a.x", isNamed: true },
+    ]);
+  });
+
+  test("K1: without amounts nobody knows a share of memory-time, and the advice stands", () => {
+    const old = { ...inflated, clusterAdmitted: null, backends: null, statsMissing: true, missingStats: ["a.x"] };
+    const r = report(many(10, old));
+    expect(r.classes).toMatchObject([{ memoryTimeShare: null, neverUsedGiBHours: null }]);
+    expect(advice(r, "K1")).toHaveLength(1);
   });
 
   test("K2: three classes, eight times too high, with one table in common", () => {
@@ -173,6 +210,33 @@ describe("insight 4.5 advice", () => {
   });
 
   test.each([
+    // A coordinator with 100 MiB and ten executors with 2 GiB each.
+    { peak: 1023 * MiB, advised: 0 },
+    { peak: 1024 * MiB, advised: 1 },
+    { peak: null, advised: 1 },
+    { peak: 0, advised: 0 },
+  ])("K5: of 2 GiB a query that failed with $peak bytes met its own limit: $advised", ({ peak, advised }) => {
+    const rows = (fields: Partial<LoggedQuery>, from = 0): LoggedQuery[] =>
+      many(10, { estimate: 2 * GiB, backends: 11, peakMax: 500 * MiB, ...fields }, from);
+    const ran = { clusterAdmitted: 20 * GiB + 100 * MiB };
+    const failed = at(200, {
+      ...rows(ran)[0]!,
+      start: 200 * SECOND,
+      peakMax: peak,
+      failedForMemory: true,
+      end: "failed",
+    });
+    const r = report([...rows(ran), failed]);
+    expect(advice(r, "K5")).toHaveLength(advised);
+    expect(r.classes).toMatchObject([{ failedForMemory: 1, failedAtLimit: advised }]);
+    // Where the log has no amounts, the estimate is what there is to go by, and less than it is no advice.
+    const unknown = { clusterAdmitted: null, leastBackends: 10, backends: null };
+    const old = report([...rows(unknown), { ...failed, ...unknown }]);
+    const [k5] = advice(old, "K5");
+    expect(k5?.id === "K5" ? k5.memLimit : 0).toBe(advised * 2.5 * GiB);
+  });
+
+  test.each([
     // Four hosts with 7 GiB and a coordinator with 100 MiB; reservations end at 0.8 of a limit (R8).
     { peak: 5.6 * GiB, memLimit: 8.75 * GiB, cutAt: 7 * GiB },
     { peak: 5.5 * GiB, memLimit: 8.75 * GiB, cutAt: 7 * GiB },
@@ -194,7 +258,7 @@ describe("insight 4.5 advice", () => {
     const [k4] = advice(r, "K4");
     expect(k4?.id === "K4" && k4.maxMem).toBeGreaterThanOrEqual(expected.memLimit);
     expect(adviceText(k5!)).toContain("it runs into its limits.");
-    expect(adviceText(k5!).includes("above 7.00 GiB is not in the log")).toBe(expected.cutAt !== null);
+    expect(adviceText(k5!).includes("above 7.00 GB is not in the log")).toBe(expected.cutAt !== null);
   });
 
   test("K6: clients that keep finished queries open for over a fifth of the hold", () => {

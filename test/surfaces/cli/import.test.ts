@@ -10,6 +10,7 @@ import {
   TABLE_ROW,
   type TableRow,
 } from "../../workload/query-log/log-fixtures.ts";
+import { waterhole } from "./command-line.ts";
 
 const row = (i: number, fields: TableRow = {}): TableRow => ({
   ...TABLE_ROW,
@@ -72,7 +73,7 @@ describe("waterhole import", () => {
       orders-36a7df  root.etl  101   1.00 GB   1.00 GB  700.00 MB  700.00 MB       1.5x     10   4s000ms  4s000ms     2s000ms    0.0 %   0.4 GiB·h
       and 1 smaller class
 
-      K4  Set max-query-mem-limit of root.etl to 939524096 (0.88 GiB): no peak in the log needs more, and 1 class is estimated above it (orders-36a7df).
+      K4  Set max-query-mem-limit of root.etl to 939524096 (896.00 MB): no peak in the log needs more, and 1 class is estimated above it (orders-36a7df).
 
       guessed for 1: refused queries have no duration: a finished one of the same class and size stands in for each, whole"
     `);
@@ -107,5 +108,36 @@ describe("waterhole import", () => {
     await expect(importLog(fileWith(csvOf(LOG)), { trace: "/nowhere/at/all" })).rejects.toThrow(
       /\/nowhere\/at\/all: the trace cannot be written: there is no such folder\. Name another/,
     );
+  });
+
+  test.each([50, 60, 80, 120, 150])("no line is wider than a terminal of %i columns", async (columns) => {
+    const { report } = await importLog(fileWith(csvOf(LOG)), {});
+    const look = { colour: false, unicode: true, columns, tableColumns: columns };
+    const lines = importText({ ...report, file: "log.csv" }, null, look).split("\n");
+    for (const line of lines) expect(line.length).toBeLessThanOrEqual(columns);
+    expect(lines.filter((line) => line.startsWith("root.etl "))).toHaveLength(1);
+  });
+
+  test.each([
+    [["--anonymise"], "--anonymise: it is the trace that is written without names.", "Add  --trace FILE"],
+    [["--rename-pools", "--trace", "t"], "--rename-pools: pools are renamed in an anonymised trace only.", "Add"],
+    [["--anonymise", "--classes", "c"], "--anonymise: a scenario of classes keeps the names", "Leave out --classes."],
+    [["--llama-site", "l"], "--llama-site: a site file says nothing without its", "Add  --fair-scheduler FILE"],
+  ])("%j would not be done, and that is said", async (flags, problem, remedy) => {
+    const { code, stdout, stderr } = await waterhole("import", fileWith(csvOf(LOG)), ...flags);
+    expect([code, stdout]).toEqual([2, ""]);
+    expect(stderr.startsWith(problem), stderr).toBe(true);
+    expect(stderr).toContain(`\nnext: ${remedy}`);
+  });
+
+  test("the next step goes on with what was written", async () => {
+    const log = fileWith(csvOf(LOG));
+    const classes = fileWith("", "classes.json");
+    const trace = fileWith("", "trace.jsonl");
+    const nextOf = async (...flags: string[]): Promise<string | undefined> =>
+      (await waterhole("import", log, ...flags)).stdout.trimEnd().split("\n").at(-1);
+    expect(await nextOf()).toContain(`arrivals: [{ trace: ${log} }]`);
+    expect(await nextOf("--trace", trace, "--classes", classes)).toContain(`arrivals: [{ trace: ${trace} }]`);
+    expect(await nextOf("--classes", classes)).toContain(`waterhole simulate ${classes}`);
   });
 });

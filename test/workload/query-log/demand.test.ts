@@ -96,6 +96,18 @@ describe("insight 4.2 one row, one request", () => {
   });
 });
 
+describe("insight 4.2 hosts that no column counts", () => {
+  test.each([
+    { backends: 7, leastBackends: 3, taken: 7, guessed: false },
+    { backends: null, leastBackends: 3, taken: 3, guessed: true },
+    { backends: null, leastBackends: null, taken: 1, guessed: true },
+  ])("$backends, at least $leastBackends: $taken", ({ backends, leastBackends, taken, guessed }) => {
+    const { requests } = demandOf(logOf([at(0, { backends, leastBackends })]), DEFAULT_DEMAND);
+    expect(requests).toMatchObject([{ backends: taken }]);
+    expect(requests[0]?.guessed.includes("backends")).toBe(guessed);
+  });
+});
+
 describe("insight 4.3 item 7, R8: what a recorded peak reserved", () => {
   // 10 GiB on eleven hosts: 100 MiB for the coordinator, so 1014 MiB for each executor.
   const ran = (fields: Partial<LoggedQuery>): LoggedQuery =>

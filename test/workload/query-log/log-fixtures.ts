@@ -130,6 +130,7 @@ export const logged = (fields: Partial<LoggedQuery>): LoggedQuery => ({
   reservation: null,
   options: NO_OPTIONS,
   clusterAdmitted: 10 * GiB,
+  leastBackends: null,
   backends: 10,
   hosts: null,
   peakMax: 700 * MiB,

@@ -147,6 +147,12 @@ describe("insight 4.1, surfaces 3 profiles as text", () => {
     });
   });
 
+  test("before 2.12 only the peaks name the hosts", async () => {
+    const old = QUEUED.replace(/^ +Per Host .*\n/gm, "");
+    const { queries } = await readQueryLog(fileWith(old));
+    expect(queries[0]).toMatchObject({ backends: 3, hosts: ["coord-1:27000", "exec-1:27000", "exec-2:27000"] });
+  });
+
   test("the statement's own lines are no keys", async () => {
     const { queries } = await readQueryLog(fileWith(QUEUED));
     expect(queries[0]?.pool).toBe("root.etl");

@@ -1,4 +1,5 @@
 import { join } from "node:path";
+import * as zlib from "node:zlib";
 import { gzipSync } from "node:zlib";
 import { DuckDBInstance } from "@duckdb/node-api";
 import { describe, expect, test } from "vitest";
@@ -14,6 +15,9 @@ const QUEUED: TableRow = {
   event_unregister_query: "52418.207",
 };
 const ROWS = [TABLE_ROW, QUEUED, REJECTED_ROW];
+
+/** Node has it from 22.15 on. */
+const HAS_ZSTD = "zstdDecompressSync" in zlib;
 
 async function parquetOf(rows: readonly TableRow[], codec: string): Promise<string> {
   const json = fileWith(jsonLinesOf(rows), "rows.json");
@@ -44,6 +48,9 @@ describe("insight 4.1 the form is recognised by content", () => {
       fileWith(gzipSync(jsonLinesOf(ROWS))),
       await parquetOf(ROWS, "snappy"),
       await parquetOf(ROWS, "gzip"),
+      ...(HAS_ZSTD ? [await parquetOf(ROWS, "zstd")] : []),
+      // As Hive and beeline name columns.
+      fileWith(csvOf(ROWS).replace(/^.*\n/, (head) => head.replace(/\w+/g, "impala_query_log.$&"))),
     ];
     const figures = (q: object): object => ({ ...q, line: 0 });
     for (const file of others)
@@ -181,6 +188,33 @@ describe("insight 4.1 the Manager's list", () => {
     });
   });
 
+  test("flattened, as scripts make it for spreadsheets: JSON lines, a JSON array, CSV", async () => {
+    const nested = await readQueryLog(fileWith(JSON.stringify({ queries: [entry] })));
+    const { attributes, coordinator, ...fields } = entry;
+    const flat = { ...fields, coordinator: coordinator.hostId, ...attributes };
+    const names = Object.keys(flat);
+    for (const text of [JSON.stringify(flat), JSON.stringify([flat]), csvOf([flat], ",", names)]) {
+      const log = await readQueryLog(fileWith(text));
+      expect(log.form).toBe("manager list");
+      expect({ ...log.queries[0], line: 1 }).toEqual(nested.queries[0]);
+    }
+  });
+
+  test.each([
+    // A published row: 3.14 times the busiest host.
+    ["4781060.0", "1520435.2", 4],
+    ["3040870", "1520435", 2],
+    ["3040871", "1520435", 3],
+    ["1520435", "1520435", 1],
+    ["0", "0", null],
+    [undefined, "1520435", null],
+  ])("without num_backends: a peak of %s over all and %s on one host takes %s hosts", async (all, one, least) => {
+    const { num_backends: _, ...attributes } = entry.attributes;
+    const old = { ...entry, attributes: { ...attributes, memory_aggregate_peak: all, memory_per_node_peak: one } };
+    const { queries } = await readQueryLog(fileWith(JSON.stringify({ queries: [old] })));
+    expect(queries[0]).toMatchObject({ backends: null, leastBackends: least });
+  });
+
   test("it has no list of tables: those of the statement, in the query's database", async () => {
     const reading = { ...entry, statement: "select a from orders join crm.clients using (id)", database: "sales" };
     const { queries } = await readQueryLog(fileWith(JSON.stringify({ queries: [reading] })));
@@ -222,6 +256,12 @@ describe("insight 4.1 wrong files say where, what, and what to do", () => {
     ["garbage", "x".repeat(100_000), /:1: no query log begins with/],
     ["zero bytes", "a\u0000b", /not UTF-8 text/],
     ["the shell's frame", "+-----+----+\n| query_id |\n", /framed table.*impala-shell -B --print_header/],
+    ["a table without some columns", "query_id,sql\n1,2\n", /no columns admission_result, event_completed_admission/],
+    ["JSON without them", '{"query_id":"1","admission_result":""}', /there is no column event_completed_admission\. /],
+    ["no header", csvOf([TABLE_ROW]).replace(/^.*\n/, ""), /the first line is a query already.*--print_header/],
+    ["a profile as JSON", '[{"contents":{"profile_name":"Query (id=1:2)"}}]', /a profile as JSON.*Text Profile/],
+    ["ORC", "ORC\u0008\u0003\u0000", /an ORC file.*Parquet, CSV or JSON lines/],
+    ["zip", "PK\u0003\u0004\u0000", /a zip file.*Unpack it/],
     ["an encoded profile log", `1724318102118 7b4d1c9e02a6f315:c0de8f2100000000 eJzs\n`, /impala-profile-tool/],
     ["broken JSON", '{"queries": [\n{"queryId": 1,}\n]}', /:2: broken JSON/],
     ["a header alone", csvOf([]), /a header and no rows/],
