@@ -60,12 +60,10 @@ export class LiveFaults {
     this.#cluster.around.emit({ kind: "fault", at: now, what: faultText(fault, this.#cluster.scenario.queries) });
     switch (fault.kind) {
       case "hostDies":
-        this.#down.add(fault.host);
-        void this.#cluster.around.fleet.loseHost(this.#cluster.hostNumber(fault.host), "the host died");
+        this.#hostDies(fault.host);
         break;
       case "hostReturns":
-        this.#down.delete(fault.host);
-        this.#joinIfReady(fault.host);
+        this.#hostReturns(fault.host);
         break;
       case "hostQuiesces":
         this.#cluster.members.quiesce(fault.host);
@@ -76,10 +74,12 @@ export class LiveFaults {
         break;
       }
       case "coordinatorDies":
-        this.#coordinatorDies(fault.host, now);
+        if (this.#isExecutor(fault.host)) this.#hostDies(fault.host);
+        else this.#coordinatorDies(fault.host, now);
         break;
       case "coordinatorReturns":
-        this.#coordinatorReturns(fault.host, now);
+        if (this.#isExecutor(fault.host)) this.#hostReturns(fault.host);
+        else this.#coordinatorReturns(fault.host, now);
         break;
       case "coordinatorCutOff":
         this.#cutOff(fault.host, now);
@@ -113,6 +113,21 @@ export class LiveFaults {
       default:
         unreachable(fault);
     }
+  }
+
+  #hostDies(address: string): void {
+    this.#down.add(address);
+    void this.#cluster.around.fleet.loseHost(this.#cluster.hostNumber(address), "the host died");
+  }
+
+  #hostReturns(address: string): void {
+    this.#down.delete(address);
+    this.#joinIfReady(address);
+  }
+
+  /** One process does both: it dies as a whole. */
+  #isExecutor(address: string): boolean {
+    return this.#cluster.backends[this.#cluster.hostNumber(address)]!.isExecutor;
   }
 
   /** A release message of this coordinator does not arrive. */

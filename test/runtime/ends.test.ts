@@ -4,6 +4,7 @@
  */
 import { describe, expect, test } from "vitest";
 import type { RunEvent } from "../../src/core/events.ts";
+import type { Instant } from "../../src/core/units.ts";
 import { expectSameAgain, type Small, small } from "./live-fixture.ts";
 import { simulated } from "./simulated.ts";
 import { stepped } from "./stepped.ts";
@@ -117,10 +118,7 @@ function fateOf(e: RunEvent): string | null {
   }
 }
 
-/**
- * Live, a query hears at once that its host died, and a dead coordinator's host goes on executing; in virtual time
- * neither. Where neither matters the same becomes of every query.
- */
+/** Live, a query hears at once that its host died, in virtual time it hangs until somebody misses the host. */
 const isSameInBoth = ({ place, death }: Story): boolean => place === "two apart" && death !== "all executors die";
 
 describe("every live run ends by itself, as it does in virtual time", () => {
@@ -130,5 +128,51 @@ describe("every live run ends by itself, as it does in virtual time", () => {
     expect(live.endedAt).not.toBeNull();
     if (isSameInBoth(story)) expect(fates(live.events)).toEqual(fates(simulated(scenario)));
     expectSameAgain(live.events.filter((e) => e.kind === "controllerCall"));
+  });
+});
+
+describe("Ctrl-C waits for nobody that nobody waits for", () => {
+  test("four are held and eight queued for dead coordinators: it is over at once", () => {
+    const scenario = scenarioOf({
+      admission: "admissiond",
+      place: "two apart",
+      flags: "patience",
+      statestore: "stops for good",
+      death: "all coordinators die",
+    });
+    const requests = { ...scenario, arrivals: scenario.arrivals.slice(0, 1) };
+    const faults = [...requests.faults, { kind: "statestoreStarts", at: 3_600_000 as Instant } as const];
+    // Without it the statestore's return would be waited for.
+    expect(stepped({ ...requests, faults }).endedAt).toBeNull();
+    expect(stepped({ ...requests, faults }, { drainAt: 5000 }).endedAt).toBe(5000);
+  });
+});
+
+describe("9.5 a coordinator that executes dies as a whole, in both drivers", () => {
+  test("what another coordinator has there fails", () => {
+    const scenario = small({
+      cluster: { coordinators: COORDINATORS["two on executors"] },
+      query: { duration: "30s" },
+      arrivals: [{ at: "0s", coordinator: "exec-2", query: "q", count: 1 }],
+      faults: [{ fault: "coordinatorDies", at: "3s", host: "exec-1" }],
+    });
+    const live = fates(stepped(scenario).events);
+    expect(Object.values(live)).toEqual(["immediately failed"]);
+    expect(live).toEqual(fates(simulated(scenario)));
+  });
+
+  test("and when it is back it executes again", () => {
+    const scenario = small({
+      cluster: { coordinators: COORDINATORS["two on executors"] },
+      arrivals: [{ at: "60s", coordinator: "exec-1", query: "q", count: 1 }],
+      faults: [
+        { fault: "coordinatorDies", at: "3s", host: "exec-1" },
+        { fault: "coordinatorReturns", at: "30s", host: "exec-1" },
+      ],
+    });
+    const { events } = stepped(scenario);
+    const hosts = events.flatMap((e) => (e.kind === "fragmentStarted" ? [e.host] : []));
+    expect(hosts.sort()).toEqual(["exec-1:27000", "exec-2:27000", "exec-3:27000"]);
+    expect(fates(events)).toEqual(fates(simulated(scenario)));
   });
 });

@@ -31,12 +31,12 @@ export interface Stepped {
   readonly events: readonly RunEvent[];
   /** What hosts were told of each query that began. */
   readonly orders: readonly QueryOrder[];
-  /** Null: not by `until`. */
+  /** Null: not within a long time. */
   readonly endedAt: Instant | null;
 }
 
-/** Everything that a run of the scenario tells, until it is over. */
-export function stepped(scenario: Scenario, until = A_LONG_TIME): Stepped {
+/** Everything that a run of the scenario tells, until it is over; `drainAt`: Ctrl-C then. */
+export function stepped(scenario: Scenario, { drainAt }: { readonly drainAt?: number } = {}): Stepped {
   const events: RunEvent[] = [];
   const flags = flagsOf(scenario);
   let pools = openPools(scenario, flags);
@@ -72,7 +72,8 @@ export function stepped(scenario: Scenario, until = A_LONG_TIME): Stepped {
     },
   });
   cluster.begin();
-  clock.runUntil(until, () => endedAt !== null);
+  if (drainAt !== undefined) timers.at(drainAt as Instant, () => cluster.shut());
+  clock.runUntil(A_LONG_TIME, () => endedAt !== null);
   return { events, orders: fleet.orders, endedAt };
 }
 
