@@ -69,6 +69,9 @@ export function buildScenario(input: ScenarioInput, context: BuildContext): Scen
 
 // Cluster and pools
 
+/** Each has records of its own all through a run; no Impala cluster comes near it. */
+const MOST_HOSTS = 100_000;
+
 function buildCluster(input: ScenarioInput, source: ScenarioSource): ClusterSpec {
   const { executors, coordinators, statestore } = input.cluster;
   const first = executors[0]!;
@@ -106,6 +109,13 @@ function buildCluster(input: ScenarioInput, source: ScenarioSource): ClusterSpec
   if (statestore.every === 0)
     source.fail(["cluster", "statestore", "every"], "every is 0. Expected a time above 0", "Write  every: 100ms");
   const hosts = executors.reduce((n, e) => n + e.count, 0);
+  const dedicated = coordinators.reduce((n, c) => n + (c.on === "dedicated" ? c.count : 0), 0);
+  if (hosts + dedicated > MOST_HOSTS)
+    source.fail(
+      ["cluster"],
+      `the cluster has ${hosts + dedicated} hosts. Expected at most ${MOST_HOSTS}`,
+      "Lower a count.",
+    );
   const shared = coordinators.reduce((n, c) => n + (c.on === "executor" ? c.count : 0), 0);
   if (shared > hosts)
     source.fail(

@@ -78,7 +78,24 @@ function readText(shownAs: string, file: string): string {
 /** Opened one inside the other, which the parser would follow for seconds. */
 const TOO_MANY_BRACKETS = /(?:[[{]\s*){64}/;
 
+/** What other commands write and read; to a YAML parser it is a first document with rubbish after it. */
+const OURS: readonly { readonly begins: RegExp; readonly is: string; readonly remedy: string }[] = [
+  {
+    begins: /^\{"kind":"header","format":"waterhole-records"/,
+    is: "the records of a run",
+    remedy: "Give the scenario that it was a run of; records are for  waterhole explain, replay and compare",
+  },
+  {
+    begins: /^\{"format":"waterhole-trace"/,
+    is: "a trace",
+    remedy: "Give a scenario that names it:  arrivals: [{ trace: FILE }]",
+  },
+];
+
 function parseYaml(text: string, lineCounter: LineCounter, file: string) {
+  const ours = OURS.find(({ begins }) => begins.test(text));
+  if (ours !== undefined)
+    throw new ConfigError({ file, line: 1 }, `this is ${ours.is}. Expected a scenario`, ours.remedy);
   if (TOO_MANY_BRACKETS.test(text))
     throw new ConfigError({ file, line: 1 }, "the file is nested too deeply to be a scenario", "Check the path.");
   try {

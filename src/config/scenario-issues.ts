@@ -155,7 +155,9 @@ function exampleFor(path: Path, node: SchemaNode | null): string {
   const key = lastKey(path);
   const pattern = variantsOf(node).find((v) => v.pattern !== undefined)?.pattern;
   const example = EXAMPLES.find(([p]) => p === pattern)?.[1] ?? allowedWords(node)[0] ?? numberExample(node);
-  return example === undefined ? "See docs and schema/scenario.schema.json for its form." : `Write  ${key}: ${example}`;
+  return example === undefined
+    ? "See the examples and schema/scenario.schema.json for its form."
+    : `Write  ${key}: ${example}`;
 }
 
 function numberExample(node: SchemaNode | null): string | undefined {

@@ -87,7 +87,7 @@ const refused = (input: unknown, what: string): Parsed => ({ ok: false, problem:
 /** A value as it may stand in an error message: never longer than a line. */
 export function shown(input: unknown): string {
   if (input === undefined) return "nothing";
-  if (Array.isArray(input)) return "a list";
+  if (Array.isArray(input)) return input.length === 0 ? "an empty list" : "a list";
   if (typeof input === "object" && input !== null) return "a block of keys";
   const text = typeof input === "string" ? `"${input.replace(/\s+/g, " ")}"` : String(input);
   return text.length > 60 ? `${text.slice(0, 57)}...` : text;

@@ -289,7 +289,7 @@ describe("what is wrong is told with file, line, found, expected, remedy", () =>
     [
       "an empty list of hosts",
       { cluster: "{ executors: [] }" },
-      "test.yaml:1: executors is a list. Expected a list of at least 1",
+      "test.yaml:1: executors is an empty list. Expected a list of at least 1",
     ],
     [
       "hosts without memory",

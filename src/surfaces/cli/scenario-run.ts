@@ -7,7 +7,7 @@ import { basename } from "node:path";
 import { FollowedPools } from "../../config/followed-pools.ts";
 import type { ImpalaFlags } from "../../config/impala-flags.ts";
 import type { PoolDirectory, PoolSource } from "../../config/pool-directory.ts";
-import { checkPoolRequests } from "../../config/pool-requests.ts";
+import { checkPoolRequests, checkThresholdPools } from "../../config/pool-requests.ts";
 import type { Arrival, Fault, Scenario } from "../../config/scenario.ts";
 import { backendsOf } from "../../config/scenario-cluster.ts";
 import { readScenario } from "../../config/scenario-file.ts";
@@ -58,6 +58,7 @@ export class ScenarioRun {
     const run = new ScenarioRun(path, scenario);
     // Only of classes that the file has itself: a log may speak of pools that are gone.
     checkPoolRequests(written, run.#pools, path);
+    checkThresholdPools(written, run.#pools, path);
     return run;
   }
 

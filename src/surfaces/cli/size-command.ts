@@ -12,7 +12,7 @@ import { ConfigError } from "../../config/config-error.ts";
 import { parseSize, parseTime } from "../../config/scenario-units.ts";
 import { DEFAULT_SIZE_OPTIONS, type SizeOptions, sizePool } from "../../insight/size/size-pool.ts";
 import { countText, memoryText, type SizeRow, waitText } from "../../insight/size/size-report.ts";
-import { seedOption } from "./options.ts";
+import { numberIn, seedOption } from "./options.ts";
 import { keepApart } from "./output-file.ts";
 import { filesOf, tracesOf } from "./scenario-files.ts";
 import { patchLines, patchOf } from "./size-patch.ts";
@@ -48,7 +48,7 @@ export function registerSize(program: Command, surroundings: Surroundings, exit:
     .option("--log <file>", "recorded traffic instead of the scenario's: a query log or a trace")
     .option("--pool <name>", "the pool to size (default: the one with most traffic)")
     .addOption(timeOption("--p95 <time>", "the p95 wait over all submitted to aim at (default: today's, at least 1s)"))
-    .addOption(shareOption("--loss <share>", "share of queries that may be lost (default 0.001)"))
+    .addOption(numberOption("--loss <share>", "share of queries that may be lost (default 0.001)", 1))
     .addOption(wholeOption("--days <number>", `simulated days for the finalists (default ${DEFAULT_DAYS})`, 1))
     .addOption(wholeOption("--candidates <number>", "settings to try at most (default 1000)", 1))
     .addOption(wholeOption("--finalists <number>", "settings to know well (default 5)", 1))
@@ -57,15 +57,15 @@ export function registerSize(program: Command, surroundings: Surroundings, exit:
     .addOption(listOption("--queued <counts>", "try these queue lengths", countOf))
     .addOption(listOption("--timeout <times>", "try these queue timeouts, such as 30s,2m", timeOf))
     .addOption(
-      shareOption("--oversubscribe <factor>", "of what the hosts have, the pool may be given so much (default 1)"),
+      numberOption("--oversubscribe <factor>", "of what the hosts have, the pool may be given so much (default 1)"),
     )
     .addOption(
-      shareOption(
+      numberOption(
         "--sigma <number>",
         `a query with half the memory it wants takes 1 + sigma times as long (default ${DEFAULT_SIGMA})`,
       ),
     )
-    .addOption(wholeOption("--threads <number>", "threads to run on (default: one for each core)", 1))
+    .addOption(wholeOption("--threads <number>", "threads to run on (default: one for each core)", 1, MOST_THREADS))
     .addOption(
       new Option("--shard <i/n>", "run every n-th candidate from the i-th on; needs --out").argParser((text) => {
         const shard = parseShard(text);
@@ -232,20 +232,26 @@ function fingerprintOf({ scenario, problem }: Opened, flags: SizeFlags): string 
 
 // Flags
 
-const wholeOption = (flags: string, text: string, least: number): Option =>
+/** Of one machine; a scenario's own count has the same bound. */
+const MOST_THREADS = 256;
+
+const wholeOption = (flags: string, text: string, least: number, most = Number.MAX_SAFE_INTEGER): Option =>
   new Option(flags, text).argParser((value) => {
-    const n = Number(value);
-    if (!Number.isSafeInteger(n) || n < least)
-      throw new InvalidArgumentError(`Expected a whole number from ${least} on.`);
+    const n = numberIn(value);
+    if (!Number.isSafeInteger(n) || n < least || n > most)
+      throw new InvalidArgumentError(`Expected a whole number from ${least} ${upTo(most)}.`);
     return n;
   });
 
-const shareOption = (flags: string, text: string): Option =>
+const numberOption = (flags: string, text: string, most = Number.MAX_SAFE_INTEGER): Option =>
   new Option(flags, text).argParser((value) => {
-    const n = Number(value);
-    if (!Number.isFinite(n) || n < 0) throw new InvalidArgumentError("Expected a number from 0 on.");
+    const n = numberIn(value);
+    if (!Number.isFinite(n) || n < 0 || n > most)
+      throw new InvalidArgumentError(`Expected a number from 0 ${upTo(most)}.`);
     return n;
   });
+
+const upTo = (most: number): string => (most === Number.MAX_SAFE_INTEGER ? "on" : `to ${most}`);
 
 const timeOption = (flags: string, text: string): Option => new Option(flags, text).argParser(timeOf);
 
@@ -266,7 +272,7 @@ function timeOf(text: string): number {
 }
 
 function countOf(text: string): number {
-  const n = Number(text);
+  const n = numberIn(text);
   if (!Number.isSafeInteger(n) || n < -1) throw new InvalidArgumentError(`"${text}" is no count; -1 is no limit.`);
   return n;
 }

@@ -6,7 +6,7 @@
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { DEFAULT_STRESS, type StressReport, stress } from "../../runtime/stress.ts";
 import { countText, plural } from "./figures.ts";
-import { seedOption } from "./options.ts";
+import { numberIn, seedOption } from "./options.ts";
 import { type ColourChoice, lookFor, type Surroundings, writeJson, writeLines } from "./surroundings.ts";
 
 interface StressCommandOptions extends ColourChoice {
@@ -41,7 +41,7 @@ export function registerStress(program: Command, surroundings: Surroundings, exi
 
 function countOption(flags: string, text: string, standard: number, least: number, most: number): Option {
   return new Option(flags, text).default(standard).argParser((value) => {
-    const n = Number(value);
+    const n = numberIn(value);
     if (!Number.isInteger(n) || n < least || n > most)
       throw new InvalidArgumentError(`Expected a whole number from ${least} to ${most}.`);
     return n;

@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { describe, expect, test } from "vitest";
 import { MiB } from "../../../src/core/units.ts";
 import { memoryLines, partitionStrip } from "../../../src/surfaces/cli/demo/memory-picture.ts";
+import { Stage } from "../../../src/surfaces/cli/demo/stage.ts";
 import { STORIES } from "../../../src/surfaces/cli/demo-command.ts";
 import { lookOf } from "../../../src/surfaces/cli/look.ts";
 import { main } from "../../../src/surfaces/cli/main.ts";
@@ -23,6 +24,22 @@ describe("waterhole demo", () => {
     const { code, stderr } = await waterhole("demo", "flood");
     expect(code).toBe(2);
     expect(stderr).toContain(`Choose one of ${NAMES.join(", ")}.`);
+  });
+});
+
+describe("a story that is broken off by its listener (| head)", () => {
+  const folders = (): string[] =>
+    readdirSync(tmpdir()).filter((name) => name.startsWith(`waterhole-demo-${process.pid}-`));
+
+  test("leaves no folder when the process ends, and asks nothing of it once it is over", () => {
+    const before = process.listeners("exit");
+    const stage = new Stage(MiB);
+    const added = process.listeners("exit").filter((listener) => !before.includes(listener));
+    expect(folders()).toHaveLength(1);
+    for (const listener of added) listener(0);
+    expect(folders()).toEqual([]);
+    stage.close();
+    expect(process.listeners("exit")).toEqual(before);
   });
 });
 

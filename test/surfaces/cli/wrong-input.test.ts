@@ -68,7 +68,22 @@ describe.each([
     refused(begin(at("none.yaml")), at("none.yaml"), "there is no such file", "Check the path"));
 
   test.each([
-    ["hosts: none at all", "[{ count: 2, memory: 10gb }]", "[]", 2, "a list of at least 1", ""],
+    [
+      "hosts: none at all",
+      "[{ count: 2, memory: 10gb }]",
+      "[]",
+      2,
+      "is an empty list. Expected a list of at least 1",
+      "",
+    ],
+    [
+      "more hosts than a run can hold",
+      "count: 2,",
+      "count: 100001,",
+      1,
+      "has 100001 hosts. Expected at most 100000",
+      "Lower",
+    ],
     ["hosts: a count of 0", "count: 2", "count: 0", 2, "count is 0. Expected a whole number from 1", "Write"],
     ["a negative size", "10gb", "-10gb", 2, "-10gb", "Write {2}memory: 1.5gb"],
     ["a negative size with a blank", "estimate: 1gb", "estimate: -1 gb", 8, "-1 gb", "Write {2}estimate: 1.5gb"],
@@ -94,6 +109,35 @@ describe.each([
       `${scenario}:6`,
       `pool "${pool}" of query class "tile" is not declared in ${at("fair-scheduler.xml")}`,
       remedy,
+    ),
+  );
+
+  test.each([
+    ["pool.root.dashbords.wait.p95 < 1s", "root.dashbords", 'Did you mean "root.dashboards"'],
+    ["pool.root.nobody-knows-it.rejected == 0", "root.nobody-knows-it", "Ask about a pool of this scenario"],
+  ])("a threshold on a pool that there is not: %s", (threshold, pool, remedy) =>
+    refused(
+      begin(file("scenario.yaml", `${SOUND}thresholds:\n  - rejected == 0\n  - ${threshold}\n`)),
+      `${scenario}:13`,
+      `threshold "${threshold}" asks about the pool "${pool}", which is not declared and which no class gets into`,
+      remedy,
+    ),
+  );
+
+  test.each([
+    [
+      "records",
+      '{"kind":"header","format":"waterhole-records","version":1}',
+      "the records of a run",
+      "waterhole explain",
+    ],
+    ["trace", '{"format":"waterhole-trace","version":2}', "a trace", "arrivals: \\[\\{ trace: FILE \\}\\]"],
+  ])("%s for a scenario", (_, header, is, remedy) =>
+    refused(
+      begin(file("ours.jsonl", `${header}\n${header}\n`)),
+      `${at("ours.jsonl")}:1`,
+      `this is ${is}. Expected a scenario`,
+      new RegExp(remedy),
     ),
   );
 
@@ -133,6 +177,45 @@ describe.each([
   ])("1 MB of %s for a scenario", (_, content, line, problem, remedy) =>
     refused(begin(file("garbage.yaml", content.slice(0, 1_000_000))), `${at("garbage.yaml")}${line}`, problem, remedy),
   );
+});
+
+describe("thresholds on pools that somebody gets into", () => {
+  const simulated = (text: string) => waterhole("simulate", "--no-records", "--json", file("scenario.yaml", text));
+
+  test.each([
+    ["one that is declared and stays empty", SOUND, "root.etl", 99],
+    ["default-pool of the flags", SOUND.replace(/^pools:.*\n/m, ""), "default-pool", 0],
+  ])("%s", async (_, text, pool, code) => {
+    file("fair-scheduler.xml", SOUND_FAIR);
+    file("llama-site.xml", SOUND_SITE);
+    const outcome = await simulated(`${text}thresholds: ["pool.${pool}.wait.max < 1s"]\n`);
+    expect(outcome.code, outcome.stderr).toBe(code);
+  });
+
+  test("one that a rule makes when a request names it", async () => {
+    file("fair-scheduler.xml", SOUND_FAIR.replace('create="false"', 'create="true"').replace("> <", ">*<"));
+    const text = SOUND.replace("root.dashboards", "root.made");
+    const { code, stderr } = await simulated(`${text}thresholds: [pool.root.made.rejected == 0]\n`);
+    expect(code, stderr).toBe(0);
+    file("fair-scheduler.xml", SOUND_FAIR);
+  });
+});
+
+describe("numbers on the command line", () => {
+  const option = (flag: string, value: string, expected: string) =>
+    `error: option '${flag}' argument '${value}' is invalid. Expected ${expected}.\n`;
+
+  test.each([
+    ["simulate", "--seed", "--seed <number>", "", "a whole number from 0 to 4294967295"],
+    ["size", "--loss", "--loss <share>", " ", "a number from 0 to 1"],
+    ["size", "--loss", "--loss <share>", "1.01", "a number from 0 to 1"],
+    ["size", "--days", "--days <number>", "", "a whole number from 1 on"],
+    ["size", "--threads", "--threads <number>", "257", "a whole number from 1 to 256"],
+  ])("%s %s: what is none, or none that can be, is refused", async (command, name, flag, value, expected) => {
+    const { code, stdout, stderr } = await waterhole(command, at("scenario.yaml"), name, value);
+    expect([code, stdout]).toEqual([2, ""]);
+    expect(stderr).toBe(`${option(flag, value, expected)}next: waterhole ${command} --help\n`);
+  });
 });
 
 describe("waterhole explain and replay", () => {

@@ -44,9 +44,13 @@ export class Stage {
   readonly #folder: string;
   readonly #free = Array.from({ length: QUERIES }, (_, slot) => slot);
 
+  readonly #removeFolder = (): void => rmSync(this.#folder, { recursive: true, force: true });
+
   /** `directoryLimits`: bytes that queries may write to each scratch directory; one without limit unless said. */
   constructor(poolBytes: number, directoryLimits: readonly number[] = [Number.POSITIVE_INFINITY]) {
     this.#folder = mkdtempSync(join(tmpdir(), `waterhole-demo-${process.pid}-`));
+    // Whoever listens may stop listening (`| head`), and then the process ends in the middle of the story.
+    process.once("exit", this.#removeFolder);
     this.#arena = createArena({ poolBytes, minBufferBytes: 8 * KiB, threads: QUERIES });
     this.#allocator = privateAllocator(this.#arena);
     this.root = new LocalReservation({ label: "Process", limit: poolBytes });
@@ -82,7 +86,8 @@ export class Stage {
   }
 
   close(): void {
-    rmSync(this.#folder, { recursive: true, force: true });
+    process.off("exit", this.#removeFolder);
+    this.#removeFolder();
   }
 }
 
