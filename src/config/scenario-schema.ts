@@ -291,7 +291,7 @@ const retries = z
         .prefault(["rejected"]),
       attempts: z
         .union([z.literal("unlimited"), count("Attempts in all.")])
-        .describe("All attempts of one request, the first included.")
+        .describe("All attempts of one request, the first included; unlimited only with limits.")
         .prefault(5),
       wait: time("Always the same wait before the next attempt; 0s is at once.").optional(),
       backoff: z

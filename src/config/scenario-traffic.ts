@@ -63,8 +63,16 @@ export function buildArrival(a: ArrivalInput, in_: ArrivalContext): Arrival {
     retry: arrivalRetry(a, in_) ?? retry,
   };
   if (common.to <= common.from) source.fail([...path, "to"], "to is not after from", "Give a later moment.");
+  const hasLimits = Number.isFinite(limits.time) || Number.isFinite(limits.queries);
+  // Whoever can never be let in asks for ever; `to` keeps first attempts away only.
+  if (common.retry.attempts === Number.POSITIVE_INFINITY && !hasLimits)
+    source.fail(
+      path,
+      "its retries may never end: attempts are unlimited. Expected an end",
+      "Write a number of attempts, or  limits: { time: 10m }  for the run",
+    );
   const endless = (ends: boolean): void => {
-    if (!ends && !Number.isFinite(common.to) && !Number.isFinite(limits.time) && !Number.isFinite(limits.queries))
+    if (!ends && !Number.isFinite(common.to) && !hasLimits)
       source.fail(
         path,
         "this traffic never ends. Expected an end",

@@ -213,6 +213,7 @@ describe("what a scenario becomes", () => {
 
   test("retries of the arrival go before those of its class, and those before the scenario's", () => {
     const s = parse({
+      limits: "{ time: 1h }",
       retries: "{ wait: 5s }",
       queries: "{ a: { estimate: 1gb, duration: 1s, retries: { wait: 2s } }, b: { estimate: 1gb, duration: 1s } }",
       arrivals:
@@ -352,6 +353,11 @@ describe("what is wrong is told with file, line, found, expected, remedy", () =>
     ],
     ["no estimate", { queries: "{ q: { duration: 1s } }" }, "estimate is missing in queries.q"],
     ["no duration", { queries: "{ q: { estimate: 1gb } }" }, "duration is missing in queries.q"],
+    [
+      "endless retries",
+      { arrivals: "[{ at: 0s }]", retries: "{ attempts: unlimited }" },
+      "its retries may never end: attempts are unlimited. Expected an end. Write a number of attempts, or  limits: { time: 10m }",
+    ],
     ["endless traffic", { arrivals: "[{ rate: 10/s }]" }, "this traffic never ends. Expected an end. Add  to: 10m"],
     [
       "two kinds of arrival",

@@ -224,7 +224,11 @@ describe("retries", () => {
   });
 
   test("without end, and at once: a round trip of a millisecond apart, so that time goes on", () => {
-    const w = workload({ arrivals: "[{ at: 1s }]", retries: "{ attempts: unlimited, wait: 0s }" });
+    const w = workload({
+      arrivals: "[{ at: 1s }]",
+      retries: "{ attempts: unlimited, wait: 0s }",
+      limits: "{ queries: 1000 }",
+    });
     expect(times(run(w, "rejected", 4))).toEqual([1000, 1001, 1002, 1003]);
   });
 
