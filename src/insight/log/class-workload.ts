@@ -54,8 +54,12 @@ export function classWorkloadOf(demand: Demand): ClassWorkload {
   if (arrivals.some((a) => "rate" in a)) remarks.push(...partlyCovered(hours));
   if (classes.some(([, of]) => of.some((r) => r.after !== null)))
     remarks.push("clients that waited for their answers are described as if they had not");
-  return { queries, arrivals, remarks, backends: Math.max(1, ...demand.requests.map((r) => r.backends)) };
+  return { queries, arrivals, remarks, backends: mostBackends(demand.requests) };
 }
+
+/** Not by spreading them into a call: a log has more requests than a call may have arguments. */
+const mostBackends = (requests: readonly TracedRequest[]): number =>
+  requests.reduce((most, r) => Math.max(most, r.backends), 1);
 
 /**
  * By falling memory-time until 95 % are covered; the rest by pool, size and hold. What admission treats otherwise is a

@@ -1,9 +1,10 @@
 import { describe, expect, test } from "vitest";
 import { parseScenario } from "../../../src/config/scenario-file.ts";
 import { classWorkloadOf } from "../../../src/insight/log/class-workload.ts";
+import { logReport } from "../../../src/insight/log/log-report.ts";
 import { DEFAULT_DEMAND, demandOf } from "../../../src/workload/query-log/demand.ts";
 import { type LoggedQuery, NO_OPTIONS } from "../../../src/workload/query-log/logged-query.ts";
-import { GiB, logged, logOf } from "../../workload/query-log/log-fixtures.ts";
+import { GiB, logged, logOf, MiB } from "../../workload/query-log/log-fixtures.ts";
 
 const SECOND = 1e6;
 const MIDNIGHT = Date.UTC(2026, 7, 22) * 1000;
@@ -17,6 +18,23 @@ const kindsOf = (query: object) => {
   const { trivial, coordinatorOnly } = query as { trivial?: boolean; coordinatorOnly?: boolean };
   return { trivial, coordinatorOnly };
 };
+
+test("a log may have more queries than a call has room for arguments", () => {
+  const log = logOf([at(0, { reservation: 40 * MiB })]);
+  const one = demandOf(log, DEFAULT_DEMAND);
+  const times = <T>(items: readonly T[]): T[] => new Array<T>(150_000).fill(items[0]!);
+  const { requests, rows, allRows, allClasses } = one;
+  const all = {
+    ...one,
+    requests: times(requests),
+    rows: times(rows),
+    allRows: times(allRows),
+    allClasses: times(allClasses),
+  };
+  expect(classWorkloadOf(all).backends).toBe(10);
+  const report = logReport(log, all, "lastRow", null, { declaredPools: null });
+  expect(report.classes[0]).toMatchObject({ n: 150_000, largestReservation: 40 * MiB });
+});
 
 describe("insight 4.6 classes", () => {
   test("peaks keep their part of the estimate, which is one for all: nobody spills who did not", () => {
