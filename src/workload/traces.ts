@@ -156,7 +156,8 @@ function scaled(requests: readonly TracedRequest[], arrival: TraceArrival, seed:
     for (let copy = 1; copy < scale; copy++) {
       const share = Math.min(1, scale - copy);
       if (share < 1 && draw(from, 2 * copy) >= share) continue;
-      const shift = days >= 2 ? ((copy % days) + 1) * DAY : 0;
+      // By whole days, and never by all of them: that would be the same day.
+      const shift = days >= 2 ? (((copy - 1) % (days - 1)) + 1) * DAY : 0;
       const moved = (request.at + shift) % (days >= 2 ? days * DAY : Number.POSITIVE_INFINITY);
       const at = Math.max(0, Math.round(moved + (draw(from, 2 * copy + 1) * 2 - 1) * JITTER));
       // A copy is nobody's next statement: it comes when it comes.

@@ -145,6 +145,22 @@ describe("insight 4.6 trace arrivals", () => {
     for (let i = 1; i < rows.length; i++) expect(rows[i]!.at).toBeGreaterThanOrEqual(rows[i - 1]!.at);
   });
 
+  test.each([
+    // Of two days the other one; of three the one after, and then the one after that.
+    { hours: [0, 29, 48], scale: 2, copies: [5, 24, 24] },
+    { hours: [1, 26, 75], scale: 3, copies: [2, 25, 27, 49, 50, 51] },
+    { hours: [0, 29], scale: 2, copies: [0, 29] },
+  ])("insight 4.6: copies of a trace at hours $hours are of other days, give or take a minute", async (c) => {
+    const trace = c.hours.map((h, i): TracedRequest => ({ ...REQUEST, at: h * 3600e6, queryId: `${i}:0` }));
+    const rows = rowsOf(await withTraces(scenarioWith(traceFile(trace), `, scale: ${c.scale}`)));
+    const hours = rows.map((r) => r.at / 3_600_000);
+    const expected = [...c.hours, ...c.copies].sort((a, b) => a - b);
+    expect(hours).toHaveLength(expected.length);
+    hours.forEach((h, i) => {
+      expect(Math.abs(h - expected[i]!)).toBeLessThanOrEqual(1 / 60 + 1e-9);
+    });
+  });
+
   test("without a trace the scenario is the same object", async () => {
     const scenario = parseScenario(
       "cluster: { executors: [{ count: 1, memory: 1gb }], coordinators: [{ count: 1, on: executor }] }\npools: flags\nqueries: { a: { estimate: 1gb, duration: 1s } }\narrivals: [{ at: 0s, query: a, count: 1 }]\n",
