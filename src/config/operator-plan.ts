@@ -3,7 +3,8 @@
  * (memory P8, P9, P11, P12). The numbers that are known exactly here (rows, widths) are the statistics.
  */
 import { type Bytes, KiB, MiB } from "../core/units.ts";
-import type { OperatorSpec, RowsSpec } from "./scenario.ts";
+import { memoryOption, type OptionTexts } from "./option-values.ts";
+import type { OperatorLimits, OperatorSpec, OperatorUse, RowsSpec, WrittenLimits } from "./scenario.ts";
 
 export interface OperatorPlan {
   readonly estimate: number;
@@ -11,7 +12,9 @@ export interface OperatorPlan {
 }
 
 const KEY_BYTES = 8;
+const DEFAULT_SPILLABLE_BUFFER = 2 * MiB;
 const MIN_SPILLABLE_BUFFER = 64 * KiB;
+const MAX_ROW = 512 * KiB;
 /** Per hash table bucket, and per group beside its row (P9, P11). */
 const BUCKET_BYTES = 12;
 const DUPLICATE_BYTES = 16;
@@ -49,12 +52,39 @@ function operatorPlan(op: OperatorSpec): OperatorPlan {
   }
 }
 
+/** A class's operators under options in force. */
+export const operatorsUnder = ({ operators, written }: OperatorUse, options: OptionTexts): readonly OperatorSpec[] =>
+  operators.map((op, i) => ({
+    ...op,
+    limits: limitsUnder(op.kind, op.kind === "join" ? op.build : op.input, written[i]!, options),
+  }));
+
+/** `rows`: those that are held in memory. */
+export function limitsUnder(
+  kind: OperatorSpec["kind"],
+  rows: RowsSpec,
+  written: WrittenLimits,
+  options: OptionTexts,
+): OperatorLimits {
+  const wanted = written.bufferSize ?? sizeOption(options, "DEFAULT_SPILLABLE_BUFFER_SIZE", DEFAULT_SPILLABLE_BUFFER);
+  const least = sizeOption(options, "MIN_SPILLABLE_BUFFER_SIZE", MIN_SPILLABLE_BUFFER);
+  return {
+    bufferSize: bufferSizeFor(kind, rows, wanted, least),
+    maxRowSize: (written.maxRowSize ?? sizeOption(options, "MAX_ROW_SIZE", MAX_ROW)) as Bytes,
+  };
+}
+
+function sizeOption(options: OptionTexts, name: string, otherwise: number): number {
+  const size = memoryOption(options[name] ?? "") ?? 0;
+  return size > 0 ? size : otherwise;
+}
+
 /** P8: the planner makes the buffers of small inputs smaller; sorts keep theirs (P12). */
-export function bufferSizeFor(kind: OperatorSpec["kind"], input: RowsSpec, wanted: number): Bytes {
+function bufferSizeFor(kind: OperatorSpec["kind"], input: RowsSpec, wanted: number, least: number): Bytes {
   if (kind === "sort") return wanted as Bytes;
   const data = kind === "join" ? joinBuildBytes(input) : distinctKeys(input) * (rowBytes(input) + BUCKET_BYTES);
   const share = powerOfTwo(Math.floor(data / 16));
-  return Math.min(wanted, Math.max(MIN_SPILLABLE_BUFFER, share)) as Bytes;
+  return Math.min(wanted, Math.max(least, share)) as Bytes;
 }
 
 function joinBuildBytes(build: RowsSpec): number {

@@ -7,11 +7,9 @@
 import type { AdmissionOptions, FragmentShape, RequestShape } from "../core/admission/request.ts";
 import { DEFAULT_ADMISSION_OPTIONS } from "../core/admission/request.ts";
 import type { Bytes } from "../core/units.ts";
-import { parseMemorySpec } from "./memory-spec.ts";
-import type { QueryClass } from "./scenario.ts";
-
-/** Query options by upper-case name, as written. */
-export type OptionTexts = Readonly<Record<string, string>>;
+import { operatorsUnder, planOf } from "./operator-plan.ts";
+import { memoryOption, type OptionTexts } from "./option-values.ts";
+import type { OperatorSpec, QueryClass } from "./scenario.ts";
 
 export interface OptionsInForce {
   /** Client's options over the pool's defaults (admission 1.2). */
@@ -32,7 +30,7 @@ export function shapeUnder(queryClass: QueryClass, base: RequestShape, inForce: 
     perHostMemEstimate: scaled(base.perHostMemEstimate, estimateFactor),
     dedicatedCoordMemEstimate: base.dedicatedCoordMemEstimate,
     isTrivial: base.isTrivial && flagOption(options, "ENABLE_TRIVIAL_QUERY_FOR_ADMISSION", true),
-    fragments: queryClass.instancesFollowMtDop ? base.fragments.map((f) => withInstances(f, mtDop)) : base.fragments,
+    fragments: fragmentsUnder(queryClass, base.fragments, mtDop, options),
     options: admissionOptions(options),
   });
 }
@@ -62,29 +60,28 @@ export function freezeShape(shape: RequestShape): RequestShape {
   return Object.freeze(shape);
 }
 
-/** Null: nothing that sets a size, or no size as Impala reads one in an option. */
-export function memoryOption(text: string): number | null {
-  const written = text.trim();
-  if (written === "" || written === "-1") return null;
-  const spec = parseMemorySpec(written);
-  return spec?.kind === "bytes" ? spec.bytes : null;
-}
-
 /** What hosts look at and admission does not. */
 export interface ExecutionOptions {
   /** S7, per query and host; -1: no limit, and so does a text that says nothing. 0: nothing may be spilled. */
   readonly scratchLimit: number;
   /** DISABLE_UNSAFE_SPILLS: real operators fail where they would spill. */
   readonly spillsDisabled: boolean;
+  /** With the sizes of buffers and rows that they may have; null: the query has none. */
+  readonly operators: readonly OperatorSpec[] | null;
 }
 
 /** Of options in force, as those of admission are. */
-export const executionOptions = (options: OptionTexts): ExecutionOptions => ({
+export const executionUnder = ({ uses }: QueryClass, options: OptionTexts): ExecutionOptions => ({
   scratchLimit: memoryOption(options.SCRATCH_LIMIT ?? "") ?? -1,
   spillsDisabled: flagOption(options, "DISABLE_UNSAFE_SPILLS", false),
+  operators: uses.kind === "operators" ? operatorsUnder(uses, options) : null,
 });
 
-export const DEFAULT_EXECUTION_OPTIONS: ExecutionOptions = executionOptions({});
+export const DEFAULT_EXECUTION_OPTIONS: ExecutionOptions = {
+  scratchLimit: -1,
+  spillsDisabled: false,
+  operators: null,
+};
 
 const bytesOption = (options: OptionTexts, name: string): number => memoryOption(options[name] ?? "") ?? 0;
 
@@ -99,8 +96,25 @@ function flagOption(options: OptionTexts, name: string, otherwise: boolean): boo
   return text === "false" || text === "0" ? false : otherwise;
 }
 
-const withInstances = (f: FragmentShape, mtDop: number): FragmentShape =>
-  f.runsOn === "executors" ? { ...f, instancesPerHost: Math.max(1, mtDop) } : f;
+function fragmentsUnder(
+  { uses, instancesFollowMtDop }: QueryClass,
+  fragments: readonly FragmentShape[],
+  mtDop: number,
+  options: OptionTexts,
+): readonly FragmentShape[] {
+  const isPlanned = uses.kind === "operators" && uses.hasPlannedMinimum;
+  if (!instancesFollowMtDop && !isPlanned) return fragments;
+  const minimum = isPlanned ? (planOf(operatorsUnder(uses, options)).minReservation as Bytes) : null;
+  return fragments.map((f) =>
+    f.runsOn === "executors"
+      ? {
+          ...f,
+          ...(instancesFollowMtDop ? { instancesPerHost: Math.max(1, mtDop) } : {}),
+          ...(minimum === null ? {} : { minReservationPerInstance: minimum }),
+        }
+      : f,
+  );
+}
 
 const scaled = (estimate: Bytes, factor: number): Bytes =>
   factor === 1 ? estimate : (Math.round(estimate * factor) as Bytes);

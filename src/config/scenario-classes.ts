@@ -5,10 +5,11 @@ import type { FragmentShape, RequestShape } from "../core/admission/request.ts";
 import { limitNeededFor } from "../core/admission/reservation-math.ts";
 import { type Bytes, bytes, MiB } from "../core/units.ts";
 import { QUERY_OPTIONS } from "./known-options.ts";
-import { bufferSizeFor, planOf } from "./operator-plan.ts";
+import { limitsUnder, planOf } from "./operator-plan.ts";
+import type { OptionTexts } from "./option-values.ts";
 import { isMemoryOption, readOption } from "./query-options.ts";
 import { admissionOptions, freezeShape } from "./request-shape.ts";
-import type { Distribution, KeySpec, OperatorSpec, QueryClass, RowsSpec, Use } from "./scenario.ts";
+import type { Distribution, KeySpec, OperatorSpec, QueryClass, RowsSpec, Use, WrittenLimits } from "./scenario.ts";
 import { type Names, nearestRemedy } from "./scenario-context.ts";
 import { buildDistribution, expectOne } from "./scenario-distributions.ts";
 import type { Path, ScenarioSource } from "./scenario-issues.ts";
@@ -26,7 +27,7 @@ export function buildClass(
 ): QueryClass {
   const path = ["queries", name];
   const options = buildOptions(q.options, [...path, "options"], source);
-  const uses = buildUse(q, path, names, source);
+  const uses = buildUse(q, options, path, names, source);
   const plan = uses.kind === "operators" ? planOf(uses.operators) : null;
   const coordinatorOnly = q.coordinatorOnly || q.trivial;
   const estimate = q.estimate ?? plan?.estimate ?? estimateForPeak(uses, coordinatorOnly, path, source);
@@ -134,8 +135,11 @@ function buildDuration(q: QueryClassInput, uses: Use, path: Path, source: Scenar
 const rowsOf = (operators: readonly OperatorSpec[]): number =>
   operators.reduce((n, op) => n + (op.kind === "join" ? op.build.rows + op.probe.rows : op.input.rows), 0);
 
-function buildUse(q: QueryClassInput, path: Path, names: Names, source: ScenarioSource): Use {
-  const operators = [...buildOperators(q, path, source), ...buildOperators(q.uses ?? {}, [...path, "uses"], source)];
+function buildUse(q: QueryClassInput, options: OptionTexts, path: Path, names: Names, source: ScenarioSource): Use {
+  const operators = [
+    ...buildOperators(q, options, path, source),
+    ...buildOperators(q.uses ?? {}, options, [...path, "uses"], source),
+  ];
   const { uses } = q;
   if (operators.length > 0) {
     if (uses?.peak !== undefined)
@@ -144,7 +148,12 @@ function buildUse(q: QueryClassInput, path: Path, names: Names, source: Scenario
         "uses has a peak and the class has operators. Expected one of them",
         "Remove the peak.",
       );
-    return { kind: "operators", operators };
+    return {
+      kind: "operators",
+      operators: operators.map((o) => o.spec),
+      written: operators.map((o) => o.written),
+      hasPlannedMinimum: q.minReservation === undefined && q.fragments === undefined,
+    };
   }
   return {
     kind: "footprint",
@@ -182,46 +191,56 @@ function buildProfile(uses: UsesInput | undefined, path: Path, source: ScenarioS
 
 type OperatorsInput = Pick<UsesInput, "sort" | "aggregate" | "join">;
 
+interface BuiltOperator {
+  readonly spec: OperatorSpec;
+  readonly written: WrittenLimits;
+}
+
 /** In the order of a plan: join, then aggregate, then sort. */
-function buildOperators(input: OperatorsInput, path: Path, source: ScenarioSource): OperatorSpec[] {
-  const found: OperatorSpec[] = [];
+function buildOperators(
+  input: OperatorsInput,
+  options: OptionTexts,
+  path: Path,
+  source: ScenarioSource,
+): BuiltOperator[] {
+  const found: BuiltOperator[] = [];
   const { join, aggregate, sort } = input;
   if (join !== undefined) {
     const build = buildRows(join.build, [...path, "join", "build"], source);
     const probe = buildRows(join.probe, [...path, "join", "probe"], source);
-    found.push({ kind: "join", build, probe, limits: operatorLimits("join", build, join, [...path, "join"], source) });
+    const written = writtenLimits(join, [...path, "join"], source);
+    const limits = limitsUnder("join", build, written, options);
+    found.push({ spec: { kind: "join", build, probe, limits }, written });
   }
   if (aggregate !== undefined) {
     const rows = buildRows(aggregate, [...path, "aggregate"], source);
-    found.push({
-      kind: "aggregate",
-      input: rows,
-      preAggregate: aggregate.preAggregate,
-      limits: operatorLimits("aggregate", rows, aggregate, [...path, "aggregate"], source),
-    });
+    const written = writtenLimits(aggregate, [...path, "aggregate"], source);
+    const limits = limitsUnder("aggregate", rows, written, options);
+    found.push({ spec: { kind: "aggregate", input: rows, preAggregate: aggregate.preAggregate, limits }, written });
   }
   if (sort !== undefined) {
     const rows = buildRows(sort, [...path, "sort"], source);
-    found.push({ kind: "sort", input: rows, limits: operatorLimits("sort", rows, sort, [...path, "sort"], source) });
+    const written = writtenLimits(sort, [...path, "sort"], source);
+    found.push({ spec: { kind: "sort", input: rows, limits: limitsUnder("sort", rows, written, options) }, written });
   }
   return found;
 }
 
-function operatorLimits(
-  kind: OperatorSpec["kind"],
-  rows: RowsSpec,
-  written: { readonly bufferSize: number; readonly maxRowSize: number },
+function writtenLimits(
+  { bufferSize, maxRowSize }: { readonly bufferSize?: number | undefined; readonly maxRowSize?: number | undefined },
   path: Path,
   source: ScenarioSource,
-) {
-  const { bufferSize, maxRowSize } = written;
-  if (bufferSize < 65_536 || !isPowerOfTwo(bufferSize))
+): WrittenLimits {
+  if (bufferSize !== undefined && (bufferSize < 65_536 || !isPowerOfTwo(bufferSize)))
     source.fail(
       [...path, "bufferSize"],
       `bufferSize is ${bufferSize} bytes. Expected a power of two from 64kb`,
       "Write  bufferSize: 2mb",
     );
-  return { bufferSize: bufferSizeFor(kind, rows, bufferSize), maxRowSize: bytes(maxRowSize) };
+  return {
+    bufferSize: bufferSize === undefined ? null : bytes(bufferSize),
+    maxRowSize: maxRowSize === undefined ? null : bytes(maxRowSize),
+  };
 }
 
 const isPowerOfTwo = (n: number): boolean => Number.isInteger(Math.log2(n));

@@ -212,8 +212,8 @@ const rowKeys = {
 };
 
 const operatorLimits = {
-  bufferSize: size("DEFAULT_SPILLABLE_BUFFER_SIZE, a power of two.").prefault("2mb"),
-  maxRowSize: size("MAX_ROW_SIZE.").prefault("512kb"),
+  bufferSize: size("A power of two; left out: what DEFAULT_SPILLABLE_BUFFER_SIZE says, 2mb.").optional(),
+  maxRowSize: size("Left out: what MAX_ROW_SIZE says, 512kb.").optional(),
 };
 
 const operators = {

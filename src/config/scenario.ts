@@ -125,7 +125,23 @@ export type Use =
       /** Whether it can go on with less by writing to scratch. */
       readonly spillable: boolean;
     }
-  | { readonly kind: "operators"; readonly operators: readonly OperatorSpec[] };
+  | OperatorUse;
+
+export interface OperatorUse {
+  readonly kind: "operators";
+  /** Under the class's own options; `operatorsUnder` has them under others. */
+  readonly operators: readonly OperatorSpec[];
+  /** What the scenario says of each itself, before any option. */
+  readonly written: readonly WrittenLimits[];
+  /** The minimum reservation of the working fragment is the planner's. */
+  readonly hasPlannedMinimum: boolean;
+}
+
+/** Null: an option says, or the product's default. */
+export interface WrittenLimits {
+  readonly bufferSize: Bytes | null;
+  readonly maxRowSize: Bytes | null;
+}
 
 /** How a footprint moves between its start and its end; see `footprint.ts` of the workload. */
 export type FootprintProfile =

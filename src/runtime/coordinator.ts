@@ -576,7 +576,7 @@ function queryOrder(
     bufferPoolLimit: submission.shape.options.bufferPoolLimit,
     scratchLimit: submission.execution.scratchLimit,
     spillable: uses.kind === "footprint" ? uses.spillable : !submission.execution.spillsDisabled,
-    operators: uses.kind === "operators" ? uses.operators : null,
+    operators: submission.execution.operators,
     seed: submission.sequence,
     profile: uses.kind === "footprint" ? uses.profile : "flat",
     tellsSteps,

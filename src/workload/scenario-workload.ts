@@ -4,12 +4,7 @@
  * Order among submissions due at the same moment is (line of `arrivals`, request, attempt), whatever order
  * endings arrived in; so two drivers that report the same endings get the same stream.
  */
-import {
-  DEFAULT_EXECUTION_OPTIONS,
-  executionOptions,
-  type OptionsInForce,
-  shapeUnder,
-} from "../config/request-shape.ts";
+import { DEFAULT_EXECUTION_OPTIONS, executionUnder, type OptionsInForce, shapeUnder } from "../config/request-shape.ts";
 import type { Arrival, QueryClass, RetryCause, RetryPolicy, Scenario, TraceRow } from "../config/scenario.ts";
 import { backendsOf, coordinatorsOf } from "../config/scenario-cluster.ts";
 import { fail } from "../core/assert.ts";
@@ -348,7 +343,7 @@ class ScenarioWorkload implements Workload {
       userGroups: resolution.groups,
       unresolved: null,
       shape: shapeUnder(queryClass, queryClass.shape, options),
-      execution: executionOptions(options.options),
+      execution: executionUnder(queryClass, options.options),
     };
   }
 }

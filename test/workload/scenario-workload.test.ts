@@ -351,6 +351,68 @@ describe("pools and options", () => {
     expect(s?.shape.fragments.find((f) => f.runsOn === "executors")?.instancesPerHost).toBe(4);
   });
 
+  /** By what is written in the class itself, in its options, and in the pool's defaults. */
+  test.each([
+    { written: "", own: "", pool: {}, buffer: 2048, minimum: 3 * 2048, row: 512 },
+    {
+      written: "",
+      own: "",
+      pool: { DEFAULT_SPILLABLE_BUFFER_SIZE: "1048576" },
+      buffer: 1024,
+      minimum: 3 * 1024,
+      row: 512,
+    },
+    {
+      written: "",
+      own: "DEFAULT_SPILLABLE_BUFFER_SIZE: 4mb",
+      pool: { DEFAULT_SPILLABLE_BUFFER_SIZE: "1048576" },
+      buffer: 4096,
+      minimum: 3 * 4096,
+      row: 512,
+    },
+    {
+      written: ", bufferSize: 256kb",
+      own: "DEFAULT_SPILLABLE_BUFFER_SIZE: 4mb",
+      pool: {},
+      buffer: 256,
+      minimum: 3 * 512,
+      row: 512,
+    },
+    { written: "", own: "", pool: { MAX_ROW_SIZE: "4194304" }, buffer: 2048, minimum: 3 * 4096, row: 4096 },
+    {
+      written: ", maxRowSize: 1mb",
+      own: "",
+      pool: { MAX_ROW_SIZE: "4194304" },
+      buffer: 2048,
+      minimum: 3 * 2048,
+      row: 1024,
+    },
+  ])("P12 a sort's buffers and minimum: written '$written', own '$own', pool $pool", (s) => {
+    const defaults: Resolver = {
+      resolve: (pool, user) => ({ kind: "resolved", pool, user, groups: [], defaultOptions: s.pool, maxMtDop: -1 }),
+    };
+    const queries = `{ q: { sort: { rows: 1000, width: 16${s.written} }, options: { ${s.own} } } }`;
+    const [found] = run(workload({ queries, arrivals: "[{ at: 0s }]" }, defaults));
+    expect(found?.execution.operators).toMatchObject([
+      { limits: { bufferSize: s.buffer * 1024, maxRowSize: s.row * 1024 } },
+    ]);
+    const work = found?.shape.fragments.find((f) => f.runsOn === "executors");
+    expect(work?.minReservationPerInstance).toBe(s.minimum * 1024);
+  });
+
+  test.each([
+    { options: {}, buffer: 64 },
+    { options: { MIN_SPILLABLE_BUFFER_SIZE: "262144" }, buffer: 256 },
+    { options: { MIN_SPILLABLE_BUFFER_SIZE: "4194304" }, buffer: 2048 },
+  ])("P8 buffers of small inputs go down to MIN_SPILLABLE_BUFFER_SIZE: $options", ({ options, buffer }) => {
+    const defaults: Resolver = {
+      resolve: (pool, user) => ({ kind: "resolved", pool, user, groups: [], defaultOptions: options, maxMtDop: -1 }),
+    };
+    const queries = "{ q: { aggregate: { rows: 1000, width: 16, keys: { uniform: { distinct: 10 } } } } }";
+    const [found] = run(workload({ queries, arrivals: "[{ at: 0s }]" }, defaults));
+    expect(found?.execution.operators).toMatchObject([{ limits: { bufferSize: buffer * 1024 } }]);
+  });
+
   test("equal requests share one frozen shape", () => {
     const [a, b] = run(workload({ arrivals: "[{ at: 0s, count: 2 }]" }));
     expect(a?.shape).toBe(b?.shape);
