@@ -20,7 +20,7 @@ import type { Bytes, Instant, Millis } from "../core/units.ts";
 import { DEFAULT_DEMAND, type DemandOptions, demandOf, drawsOf } from "./query-log/demand.ts";
 import type { HoldRule } from "./query-log/holds.ts";
 import { headOf } from "./query-log/lines.ts";
-import { readQueryLog } from "./query-log/read-query-log.ts";
+import { type QueryLog, readQueryLog } from "./query-log/read-query-log.ts";
 import {
   isCoordinatorOnly,
   TRACE_FORMAT,
@@ -56,10 +56,16 @@ export interface Trace {
   readonly requests: readonly TracedRequest[];
 }
 
-/** A trace file, or a log of any form with the defaults of `import`. */
-export async function readTrace(file: string, hold: HoldRule, donor: DemandOptions["donor"] = "draw"): Promise<Trace> {
+/** A trace file, or a log of any form with the defaults of `import`; a log can be looked at before. */
+export async function readTrace(
+  file: string,
+  hold: HoldRule,
+  donor: DemandOptions["donor"] = "draw",
+  look: (log: QueryLog) => void = () => undefined,
+): Promise<Trace> {
   if (isTraceFile(file)) return readTraceFile(file);
   const log = await readQueryLog(file);
+  look(log);
   const demand = demandOf(log, { ...DEFAULT_DEMAND, draw: drawsOf(1), hold, donor });
   if (demand.requests.length === 0)
     throw new ConfigError(

@@ -17,8 +17,9 @@ export interface ClassWorkload {
   readonly arrivals: readonly object[];
   /** What it does not keep. */
   readonly remarks: readonly string[];
-  /** Most backends of one query. */
-  readonly backends: number;
+  /** As many executors as one query needs at most, and whether its coordinator is one of them. */
+  readonly executors: number;
+  readonly coordinatorsExecute: boolean;
 }
 
 const COVERED = 0.95;
@@ -34,7 +35,7 @@ export function classWorkloadOf(demand: Demand): ClassWorkload {
   const hours = hoursCovered(demand);
   const end = demand.requests.at(-1)?.at ?? 0;
   for (const [name, of] of classes) {
-    queries[name] = queryOf(of);
+    queries[name] = queryOf(of, demand.coordinatorsExecute);
     const starts = of.map((r) => demand.start + r.at);
     const fixed = fixedSchedule(starts, hours.total);
     if (fixed !== null)
@@ -54,8 +55,14 @@ export function classWorkloadOf(demand: Demand): ClassWorkload {
   if (arrivals.some((a) => "rate" in a)) remarks.push(...partlyCovered(hours));
   if (classes.some(([, of]) => of.some((r) => r.after !== null)))
     remarks.push("clients that waited for their answers are described as if they had not");
-  return { queries, arrivals, remarks, backends: mostBackends(demand.requests) };
+  const { coordinatorsExecute } = demand;
+  const executors = executorsOf(mostBackends(demand.requests), coordinatorsExecute);
+  return { queries, arrivals, remarks, executors, coordinatorsExecute };
 }
+
+/** Of a query's backends. */
+const executorsOf = (backends: number, coordinatorsExecute: boolean): number =>
+  Math.max(1, coordinatorsExecute ? backends : backends - 1);
 
 /** Not by spreading them into a call: a log has more requests than a call may have arguments. */
 const mostBackends = (requests: readonly TracedRequest[]): number =>
@@ -103,7 +110,7 @@ function freeName(taken: ReadonlyMap<string, unknown>, name: string, pool: strin
   return [name, own].find((n) => !taken.has(n)) ?? `${own}@${shortPool(pool)}`;
 }
 
-function queryOf(of: readonly TracedRequest[]): object {
+function queryOf(of: readonly TracedRequest[], coordinatorsExecute: boolean): object {
   const first = of[0]!;
   const median = (pick: (r: TracedRequest) => number): number => quantileOfSorted(sortedCopy(of.map(pick)), 0.5);
   const given = median(givenOf);
@@ -128,7 +135,13 @@ function queryOf(of: readonly TracedRequest[]): object {
     uses: { peak: { empirical: quantiles(of.map((r) => reservedOf(r, given))).map((bytes) => `${bytes}b`) } },
     ...(isCoordinatorOnly(first)
       ? { coordinatorOnly: true }
-      : { hosts: Math.max(1, median((r) => r.backends) - 1), mtDop: median((r) => r.slots) }),
+      : {
+          hosts: executorsOf(
+            median((r) => r.backends),
+            coordinatorsExecute,
+          ),
+          mtDop: median((r) => r.slots),
+        }),
     ...(Object.keys(options).length > 0 ? { options } : {}),
   };
 }

@@ -130,12 +130,12 @@ function writeTrace(file: string, demand: Demand, options: ImportOptions): void 
 
 /** A whole scenario; what a log cannot know of a cluster is a placeholder, and said to be one. */
 function writeClasses(file: string, demand: Demand, options: ImportOptions): string[] {
-  const { queries, arrivals, remarks, backends } = classWorkloadOf(demand);
+  const { queries, arrivals, remarks, executors, coordinatorsExecute } = classWorkloadOf(demand);
   const scenario = {
     name: basename(file).replace(/\.\w+$/, ""),
     cluster: {
-      executors: [{ count: Math.max(1, backends - 1), memory: PLACEHOLDER_MEMORY }],
-      coordinators: [{ count: 1, on: "dedicated" }],
+      executors: [{ count: executors, memory: PLACEHOLDER_MEMORY }],
+      coordinators: [{ count: 1, on: coordinatorsExecute ? "executor" : "dedicated" }],
     },
     pools:
       options.fairScheduler === undefined

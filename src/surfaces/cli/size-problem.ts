@@ -2,7 +2,7 @@
  * From a scenario, or a log and a scenario's cluster, to the problem that `size` solves: the days drawn once,
  * the pools as the files have them.
  */
-import { resolve } from "node:path";
+import { basename, resolve } from "node:path";
 import { ConfigError } from "../../config/config-error.ts";
 import type { ImpalaFlags } from "../../config/impala-flags.ts";
 import type { PoolDirectory } from "../../config/pool-directory.ts";
@@ -15,7 +15,9 @@ import type { Instant, Millis } from "../../core/units.ts";
 import type { SizeProblem } from "../../insight/size/problem.ts";
 import { wholeMicros } from "../../workload/draw.ts";
 import { poolResolver } from "../../workload/pool-resolver.ts";
+import { consistencyOf } from "../../workload/query-log/consistency.ts";
 import { type DemandOptions, imputedShareOf } from "../../workload/query-log/demand.ts";
+import type { QueryLog } from "../../workload/query-log/read-query-log.ts";
 import {
   firstAtOrAfter,
   isOpenTraffic,
@@ -90,6 +92,11 @@ export async function openProblem(path: string, flags: ProblemFlags): Promise<Op
         .join(", ")}`,
     );
   const { days, busiestDay } = daysToCompareOn(all, pool, isRecorded(scenario));
+  const configOf = (name: string): PoolConfig | null => {
+    const found = pools.lookUp(name);
+    return found.kind === "found" ? found.config : null;
+  };
+  const trafficRemarks = [...traces.contradictions(configOf), ...traces.remarks()];
   const { statestore } = scenario.cluster;
   const problem: SizeProblem = {
     // What dropped statistics did to estimates is in the days.
@@ -102,10 +109,10 @@ export async function openProblem(path: string, flags: ProblemFlags): Promise<Op
     // On average a release is seen half a round after it happened, and the lags later.
     memoryLag: statestore.every / 2 + statestore.publishLag + statestore.receiveLag,
     observedConcurrency: traces.isEmpty ? null : traces.concurrencyIn(pool),
-    remarks: [...dayRemarks(all.length - days.length, all.length, busiestDay, pool), ...traces.remarks()],
+    remarks: [...dayRemarks(all.length - days.length, all.length, busiestDay, pool), ...trafficRemarks],
   };
   const { imputedShare } = traces;
-  return { scenario, flags: impala, pools, problem, imputedShare, busiestDay, trafficRemarks: traces.remarks() };
+  return { scenario, flags: impala, pools, problem, imputedShare, busiestDay, trafficRemarks };
 }
 
 /**
@@ -114,6 +121,7 @@ export async function openProblem(path: string, flags: ProblemFlags): Promise<Op
  */
 class TracesRead {
   readonly #traces: Trace[] = [];
+  readonly #logs: QueryLog[] = [];
   readonly #donor: DemandOptions["donor"];
   #opened = 0;
 
@@ -122,7 +130,7 @@ class TracesRead {
   }
 
   readonly read: ReadTrace = async (file, hold) => {
-    const trace = await readTrace(file, hold, this.#donor);
+    const trace = await readTrace(file, hold, this.#donor, (log) => this.#logs.push(log));
     this.#traces.push(trace);
     this.#opened += trace.requests.filter((r) => r.after !== null).length;
     return { ...trace, requests: trace.requests.map((r) => (r.after === null ? r : { ...r, after: null })) };
@@ -134,6 +142,18 @@ class TracesRead {
 
   get imputedShare(): number {
     return this.isEmpty ? 0 : Math.max(...this.#traces.map((t) => imputedShareOf(t.requests)));
+  }
+
+  /** The second check of a log (insight 4.1): estimates under files that it did not run with are another cluster's. */
+  contradictions(configOf: (pool: string) => PoolConfig | null): string[] {
+    return this.#logs.flatMap(({ file, queries }) => {
+      const { checked, mismatches, isBroken } = consistencyOf(queries, configOf);
+      return isBroken
+        ? [
+            `${mismatches} of ${checked} amounts in ${basename(file)} are not what the pool files give, and the files' are used (its own: waterhole import --fair-scheduler FILE --trace FILE)`,
+          ]
+        : [];
+    });
   }
 
   /** Most that ran at once, by their recorded waits and holds. */

@@ -70,6 +70,8 @@ export interface Demand {
   readonly guesses: ReadonlyMap<Guess, number>;
   /** Requests that waited for their client's previous answer. */
   readonly closedLoop: number;
+  /** Coordinators take part in queries as executors do; false: they have hosts of their own, as far as amounts tell. */
+  readonly coordinatorsExecute: boolean;
   /** The rows behind `requests`, for reports. */
   readonly rows: readonly LoggedQuery[];
   /** Of all usable rows, later attempts included; the report's populations. */
@@ -122,6 +124,7 @@ export function demandOf(log: QueryLog, options: DemandOptions): Demand {
     imputedShare: imputedShareOf(requests),
     guesses: guessesOf(requests),
     closedLoop: requests.filter((r) => r.after !== null).length,
+    coordinatorsExecute: areOnExecutors(usable),
     rows: kept.map((i) => usable[i]!),
     allRows: usable,
     allClasses: classes,
@@ -333,8 +336,35 @@ function recordedLimits(q: LoggedQuery, source: LoggedQuery, coordinator: number
 
 /** E and C of a cluster's amount (insight 4.2). */
 function recordedAmounts(cluster: number, n: number, estimate: number): { executors: number; coordinator: number } {
-  const coordinator = n === 1 ? cluster : Math.min(estimate, Math.floor(cluster / n));
+  const coordinator =
+    n === 1 || isEvenlyShared(cluster, n, estimate) ? cluster / n : coordinatorShare(cluster, n, estimate);
   return { executors: n === 1 ? coordinator : Math.round((cluster - coordinator) / (n - 1)), coordinator };
+}
+
+/** Of one that has a host of its own. */
+const coordinatorShare = (cluster: number, n: number, estimate: number): number =>
+  Math.min(estimate, Math.floor(cluster / n));
+
+/**
+ * No column says whether coordinators have hosts of their own, but amounts do: one that is an executor too is charged
+ * what every executor is, so that the whole divides by the hosts, and what a coordinator's estimate leaves of it does
+ * not divide by the others.
+ */
+const isEvenlyShared = (cluster: number, n: number, estimate: number): boolean =>
+  cluster % n === 0 && (cluster - coordinatorShare(cluster, n, estimate)) % (n - 1) !== 0;
+
+/** Whether the log's coordinators are executors too, by most of the amounts that tell. */
+function areOnExecutors(queries: readonly LoggedQuery[]): boolean {
+  let even = 0;
+  let apart = 0;
+  for (const { options, clusterAdmitted, backends, coordinatorEstimate } of queries) {
+    if (clusterAdmitted === null || backends === null || backends < 2) continue;
+    if (options.memLimit > 0 || options.memLimitExecutors > 0 || options.memLimitCoordinators > 0) continue;
+    const estimate = coordinatorEstimate ?? DEFAULT_COORDINATOR;
+    if (isEvenlyShared(clusterAdmitted, backends, estimate)) even++;
+    else if (clusterAdmitted % backends !== 0) apart++;
+  }
+  return even > apart;
 }
 
 /** Memory of the query times the time it holds it, by the recorded or estimated size. */

@@ -31,12 +31,27 @@ test("a log may have more queries than a call has room for arguments", () => {
     allRows: times(allRows),
     allClasses: times(allClasses),
   };
-  expect(classWorkloadOf(all).backends).toBe(10);
+  expect(classWorkloadOf(all).executors).toBe(10);
   const report = logReport(log, all, "lastRow", null, { declaredPools: null });
   expect(report.classes[0]).toMatchObject({ n: 150_000, largestReservation: 40 * MiB });
 });
 
 describe("insight 4.6 classes", () => {
+  test.each([
+    { amount: 10 * 512 * MiB, n: 10, hosts: 10, execute: true },
+    { amount: 10 * GiB + 100 * MiB, n: 11, hosts: 10, execute: false },
+  ])(
+    "$amount bytes on $n hosts are $hosts executors, coordinator among them: $execute",
+    ({ amount, n, hosts, execute }) => {
+      const rows = [0, 1, 2].map((i) =>
+        at(i, { backends: n, clusterAdmitted: amount, coordinatorEstimate: 100 * MiB }),
+      );
+      const { queries, executors, coordinatorsExecute } = workloadOf(rows);
+      expect(Object.values(queries)).toMatchObject([{ hosts }]);
+      expect([executors, coordinatorsExecute]).toEqual([hosts, execute]);
+    },
+  );
+
   test("peaks keep their part of the estimate, which is one for all: nobody spills who did not", () => {
     const rows = [1, 2, 2, 2, 3].map((k, i) =>
       at(10 * i, {

@@ -114,6 +114,34 @@ arrivals: [{ query: often, every: 10s, to: 60s }, { query: seldom, rate: 1/h, to
   });
 });
 
+describe("insight 4.1 a log that ran with other pool files", () => {
+  test.each([
+    { amount: 10, told: false },
+    { amount: 5, told: true },
+  ])("estimates of 1 GiB on 10 hosts, $amount GiB admitted: told $told", async ({ amount, told }) => {
+    const rows = Array.from(
+      { length: 4 },
+      (_, i): TableRow => ({
+        ...TABLE_ROW,
+        query_id: `${i}:0`,
+        session_id: `${i}`,
+        resource_pool: "root.a",
+        query_opts_config: "REQUEST_POOL=root.a",
+        start_time_utc: `2026-08-22 1${i}:00:00`,
+        cluster_memory_admitted: amount * 1024 ** 3,
+      }),
+    );
+    const log = fileWith(csvOf(rows), "other.csv");
+    const path = file("other.yaml", `${CLUSTER}arrivals: [{ trace: ${log} }]\n`);
+    const { problem, trafficRemarks } = await openProblem(path, {});
+    const remark = trafficRemarks.filter((r) =>
+      /4 of 4 amounts in .*other\.csv are not what the pool files give/.test(r),
+    );
+    expect(remark).toHaveLength(told ? 1 : 0);
+    expect(problem.remarks.filter((r) => remark.includes(r))).toEqual(remark);
+  });
+});
+
 describe("insight 2.1 loss: who lost a coordinator or host", () => {
   const traffic = (faults: string, hosts = "all"): string => `${CLUSTER}queries:
   q: { pool: root.a, estimate: 1gb, uses: { peak: 100mb }, duration: 5s, hosts: ${hosts} }

@@ -1,10 +1,9 @@
 import { describe, expect, test } from "vitest";
 import { attemptsOf, predecessorsOf } from "../../../src/workload/query-log/attempts.ts";
 import { coverageOf, DEFAULT_COVERAGE } from "../../../src/workload/query-log/coverage.ts";
-import { DEFAULT_DEMAND, demandOf } from "../../../src/workload/query-log/demand.ts";
+import { DEFAULT_DEMAND, demandOf, executorAmountOf } from "../../../src/workload/query-log/demand.ts";
 import { holdOf, ProductLimit } from "../../../src/workload/query-log/holds.ts";
-import type { LoggedQuery } from "../../../src/workload/query-log/logged-query.ts";
-import { OWN_CLUSTER_ID } from "../../../src/workload/query-log/logged-query.ts";
+import { type LoggedQuery, NO_OPTIONS, OWN_CLUSTER_ID } from "../../../src/workload/query-log/logged-query.ts";
 import { classNamesOf } from "../../../src/workload/query-log/query-classes.ts";
 import { GiB, logged, logOf, MiB } from "./log-fixtures.ts";
 
@@ -313,6 +312,46 @@ describe("insight 4.3 item 6: connections that wait for their answer", () => {
   test("overlapping statements of one connection did not wait for each other", () => {
     const rows = [...prompt(6, 0.5), at(40, { sessionId: "s1" }), at(41, { sessionId: "s1" })];
     expect(predecessorsOf(rows)[7]).toBeNull();
+  });
+});
+
+describe("insight 4.2: what the coordinator was charged", () => {
+  const own = (n: number, clusterAdmitted: number, coordinatorEstimate: number | null = 100 * MiB): LoggedQuery =>
+    at(0, { backends: n, clusterAdmitted, coordinatorEstimate, estimate: 4 * GiB });
+
+  test.each([
+    { what: "a host of its own", q: own(11, 10 * GiB + 100 * MiB), executor: GiB, coordinator: 100 * MiB },
+    // 5,120 MiB over 10; with 100 MiB of its own the others had 557.8 MiB each.
+    { what: "an executor too", q: own(10, 10 * 512 * MiB), executor: 512 * MiB, coordinator: 512 * MiB },
+    {
+      what: "an executor too, estimate unknown",
+      q: own(10, 5 * GiB, null),
+      executor: 512 * MiB,
+      coordinator: 512 * MiB,
+    },
+    { what: "alone", q: own(1, 300 * MiB), executor: 300 * MiB, coordinator: 300 * MiB },
+    // 10,340 MiB are 11 x 940 and 10 x 1,024 + 100: its own estimate explains it.
+    { what: "both would do", q: own(11, 10_340 * MiB), executor: 1024 * MiB, coordinator: 100 * MiB },
+  ])("$what: $executor and $coordinator bytes", ({ q, executor, coordinator }) => {
+    expect(executorAmountOf(q)).toBe(executor);
+    const [request] = demandOf(logOf([q]), { ...DEFAULT_DEMAND, useRecordedAmounts: true }).requests;
+    expect(request?.options).toMatchObject({ memLimitExecutors: executor, memLimitCoordinators: coordinator });
+  });
+
+  test.each([
+    { rows: [own(10, 5 * GiB)], execute: true },
+    { rows: [own(11, 10 * GiB + 100 * MiB)], execute: false },
+    { rows: [own(10, 5 * GiB), own(11, 15 * GiB + 100 * MiB), own(6, 5 * GiB + 100 * MiB)], execute: false },
+    { rows: [own(10, 5 * GiB), own(7, 7 * GiB), own(6, 5 * GiB + 100 * MiB)], execute: true },
+    // MEM_LIMIT is the coordinator's too, wherever it runs.
+    {
+      rows: [at(0, { backends: 10, clusterAdmitted: 5 * GiB, options: { ...NO_OPTIONS, memLimit: GiB / 2 } })],
+      execute: false,
+    },
+  ])("whether coordinators execute, by most of the amounts: $execute", ({ rows, execute }) => {
+    expect(demandOf(logOf(rows.map((q, i) => ({ ...q, queryId: `${i}:0` }))), DEFAULT_DEMAND).coordinatorsExecute).toBe(
+      execute,
+    );
   });
 });
 
