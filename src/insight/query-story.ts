@@ -50,8 +50,9 @@ export interface HostPart {
   readonly instances: number;
   readonly startedAt: number;
   readonly finishedAt: number | null;
-  readonly peak: number;
-  readonly spilled: number;
+  /** Of the instances that ended here; null: none did, as on the hosts of a query that failed elsewhere. */
+  readonly peak: number | null;
+  readonly spilled: number | null;
   readonly error: string | null;
 }
 
@@ -78,8 +79,8 @@ interface PartOfHost {
   startedAt: number;
   finishedAt: number | null;
   open: number;
-  peak: number;
-  spilled: number;
+  peak: number | null;
+  spilled: number | null;
   error: string | null;
 }
 
@@ -198,8 +199,8 @@ export class QueryStoryFold {
     if (part === undefined) return;
     part.open--;
     if (part.open === 0) part.finishedAt = event.at;
-    part.peak += event.peak;
-    part.spilled += event.spilled;
+    part.peak = (part.peak ?? 0) + event.peak;
+    part.spilled = (part.spilled ?? 0) + event.spilled;
     part.error ??= event.error;
   }
 
@@ -338,8 +339,8 @@ const newPart = (at: number): PartOfHost => ({
   startedAt: at,
   finishedAt: null,
   open: 0,
-  peak: 0,
-  spilled: 0,
+  peak: null,
+  spilled: null,
   error: null,
 });
 

@@ -81,7 +81,7 @@ describe("the life of one query", () => {
       .end(10, "a");
     expect(storyOf(s, "a").hosts).toEqual([
       { host: "h1", instances: 2, startedAt: 2, finishedAt: 9, peak: 10, spilled: 4, error: "disk full" },
-      { host: "h2", instances: 1, startedAt: 1, finishedAt: null, peak: 0, spilled: 0, error: null },
+      { host: "h2", instances: 1, startedAt: 1, finishedAt: null, peak: null, spilled: null, error: null },
     ]);
   });
 

@@ -120,8 +120,10 @@ function memorySection(story: QueryStory, { queryClass, charge }: ExplanationCon
 
 const limitText = (limit: number): string => (limit < 0 ? "nothing" : prettyBytes(limit));
 
+const bytesOrDash = (bytes: number | null): string => (bytes === null ? "-" : prettyBytes(bytes));
+
 function peakRow({ released, hosts }: QueryStory): (readonly [string, string, string])[] {
-  const spilled = hosts.reduce((sum, h) => sum + h.spilled, 0);
+  const spilled = hosts.reduce((sum, h) => sum + (h.spilled ?? 0), 0);
   const peak = released?.peak ?? -1;
   return peak < 0
     ? []
@@ -293,8 +295,8 @@ function hostsSection(story: QueryStory, { scenario }: ExplanationContext, look:
             ...right("ENDED", (r: HostRow) => (r.part?.finishedAt == null ? "-" : timeText(r.part.finishedAt))),
             leaves: 1,
           },
-          right("PEAK", (r) => (r.part === null ? "-" : prettyBytes(r.part.peak))),
-          right("SPILLED", (r) => (r.part === null ? "-" : prettyBytes(r.part.spilled))),
+          right("PEAK", (r) => bytesOrDash(r.part?.peak ?? null)),
+          right("SPILLED", (r) => bytesOrDash(r.part?.spilled ?? null)),
         ]
       : []),
   ];

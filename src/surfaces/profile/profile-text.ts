@@ -271,10 +271,10 @@ function executionProfile(story: QueryStory, context: ProfileContext): string[] 
   const { decision, hosts, submitted } = story;
   if (decision?.kind !== "admitted") return [];
   const slots = new Map(plannedHosts(story, context).map((p) => [p.host, p.slots]));
-  const peaks = hosts.map((h) => `${h.host}(${prettyBytes(h.peak)}) `).join("");
+  const peaks = hosts.map((h) => (h.peak === null ? "" : `${h.host}(${prettyBytes(h.peak)}) `)).join("");
   return [
     `  Execution Profile ${submitted.query}:`,
-    ...(hosts.length === 0 ? [] : [`    Per Node Peak Memory Usage: ${peaks}`]),
+    ...(peaks === "" ? [] : [`    Per Node Peak Memory Usage: ${peaks}`]),
     `     - NumBackends: ${decision.hosts.length} (${decision.hosts.length})`,
     ...(hosts.length === 0
       ? []
@@ -294,8 +294,8 @@ function nodeLines(part: QueryStory["hosts"][number], slots: number, story: Quer
     `      ${part.host}:`,
     `         - AdmissionSlots: ${slots} (${slots})`,
     ...(limit > 0 ? [`         - MemoryLimit: ${counted(limit)}`] : []),
-    `         - PeakMemoryUsage: ${counted(part.peak)}`,
-    `         - ScratchBytesWritten: ${counted(part.spilled)}`,
+    ...(part.peak === null ? [] : [`         - PeakMemoryUsage: ${counted(part.peak)}`]),
+    ...(part.spilled === null ? [] : [`         - ScratchBytesWritten: ${counted(part.spilled)}`]),
   ];
 }
 

@@ -98,3 +98,30 @@ describe("what cannot be explained", () => {
     expect(stderr).toContain(problem);
   });
 });
+
+describe("waterhole explain: a query that memory failed", () => {
+  test("no host is said to have used nothing where nobody told", async () => {
+    const scenario = join(dir, "failing.yaml");
+    writeFileSync(
+      scenario,
+      `cluster: { executors: [{ count: 2, memory: 10gb }] }
+queries: { a: { estimate: 1gb, duration: 4s, uses: { peak: 2gb, spillable: false } } }
+flags: { default_pool_mem_limit: 80gb } # without it no limit is enforced (MEM-9)
+arrivals: [{ at: 0s }]
+`,
+    );
+    const records = join(dir, "failing.jsonl");
+    await waterhole("simulate", scenario, "--records", records);
+    let query = "";
+    await readRecords(records, (event) => {
+      if (event.kind === "released") query = event.query;
+    });
+    const { stdout } = await waterhole("explain", records, query);
+    // Of 1 GB reservations have 0.8 (R8).
+    expect(stdout).toContain("used at most                819.20 MB  on one host");
+    expect(stdout).toMatch(/HOST .* STARTED {2}ENDED {2}PEAK {2}SPILLED\n {2}exec-1 .* 0s {6}- {5}- {8}-\n/);
+    const profile = await waterhole("explain", records, query, "--profile");
+    expect(profile.stdout).toContain("Per Node Profiles:");
+    expect(profile.stdout).not.toMatch(/Per Node Peak|PeakMemoryUsage|ScratchBytesWritten/);
+  });
+});
