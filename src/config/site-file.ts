@@ -7,7 +7,7 @@
  */
 import { existsSync, readFileSync } from "node:fs";
 import { dirname, isAbsolute, resolve } from "node:path";
-import { ConfigError, fileMissing, placeText } from "./config-error.ts";
+import { ConfigError, fileMissing } from "./config-error.ts";
 import { javaTrim, numberFormatMessage, parseInt64 } from "./java-text.ts";
 import { type Place, parseLocatedXml, type XmlElement } from "./located-xml.ts";
 
@@ -299,6 +299,3 @@ export function siteBoolean(site: SiteFile, key: string, around: Surroundings): 
   const word = javaTrim(text).toLowerCase();
   return word === "true" ? true : word === "false" ? false : null;
 }
-
-export const sitePlace = (property: SiteProperty): string =>
-  placeText({ file: property.file, line: property.valueAt.line });

@@ -39,5 +39,3 @@ export function millis(n: number): Millis {
 }
 
 export const instant = (n: number): Instant => n as Instant;
-export const after = (at: Instant, wait: Millis): Instant => (at + wait) as Instant;
-export const elapsed = (from: Instant, to: Instant): Millis => (to - from) as Millis;

@@ -86,13 +86,6 @@ export function checkIdle(v: LedgerView): string[] {
   return broken;
 }
 
-/** I23: nothing of this query is left on the host. */
-export function checkQueryGone(v: LedgerView, isQuery: (tracker: number) => boolean): string[] {
-  return liveTrackers(v)
-    .filter((t) => get(v, t, F_KIND) === KIND_QUERY && isQuery(t))
-    .map((t) => `I23 the query ended and is still here, ${describe(v, t)}`);
-}
-
 /** Records in use, the root first. */
 export function liveTrackers(v: LedgerView): number[] {
   const live: number[] = [];

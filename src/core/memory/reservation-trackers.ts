@@ -15,7 +15,6 @@ import {
   F_CHILD,
   F_KIND,
   F_LIMIT,
-  F_MEM_LIMIT,
   F_MEM_PARENT,
   F_PARENT,
   F_PEAK_RESERVATION,
@@ -193,13 +192,3 @@ function raisePeak(v: LedgerView, t: number, peak: number, now: number): void {
   const value = get(v, t, now);
   if (value > get(v, t, peak)) v.f64[at(t, peak)] = value;
 }
-
-/** Whether any MemTracker limits this tracker at all; for texts and for R8. */
-export const lowestMemLimit = (v: LedgerView, t: number): number => {
-  let lowest = -1;
-  for (let i = t; i !== NONE; i = get(v, i, F_MEM_PARENT)) {
-    const limit = get(v, i, F_MEM_LIMIT);
-    if (limit >= 0 && (lowest < 0 || limit < lowest)) lowest = limit;
-  }
-  return lowest;
-};

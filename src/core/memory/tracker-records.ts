@@ -6,7 +6,7 @@
  * given back, so a leak shows here and not later in the sums (R6, F11).
  */
 import { invariant } from "../assert.ts";
-import type { Bytes, MaxBytes } from "../units.ts";
+import type { MaxBytes } from "../units.ts";
 import {
   at,
   F_CHILDREN,
@@ -25,7 +25,6 @@ import {
   F_PAGES,
   F_PARENT,
   F_POOL,
-  F_RESERVATION,
   F_SCRATCH,
   F_SCRATCH_LIMIT,
   get,
@@ -245,6 +244,3 @@ function takeRecord(v: LedgerView): number {
   put(v, TRACKER_FRESH, fresh + 1);
   return fresh;
 }
-
-/** How much of a tracker's reservation is promised, for reports. */
-export const reservationOf = (v: LedgerView, t: number): Bytes => get(v, t, F_RESERVATION) as Bytes;

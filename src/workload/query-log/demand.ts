@@ -14,7 +14,7 @@ import { philoxFor, uniformOf } from "../../core/random.ts";
 import { type Attempts, arrivalOf, attemptsOf, predecessorsOf } from "./attempts.ts";
 import { type Coverage, coverageOf, DEFAULT_COVERAGE, isOwnExport } from "./coverage.ts";
 import { type HoldRule, holdOf, type Observation, ProductLimit, waitOf } from "./holds.ts";
-import { isAdmitted, isRefused, knownBackends, type LoggedQuery } from "./logged-query.ts";
+import { isAdmitted, knownBackends, type LoggedQuery } from "./logged-query.ts";
 import { classNamesOf, log2Bucket } from "./query-classes.ts";
 import type { QueryLog } from "./read-query-log.ts";
 import type { Guess, TracedRequest } from "./traced-request.ts";
@@ -388,9 +388,6 @@ function guessesOf(requests: readonly TracedRequest[]): Map<Guess, number> {
   for (const r of requests) for (const g of r.guessed) count(counts, g);
   return counts;
 }
-
-export const isServedRow = (q: LoggedQuery): boolean => isAdmitted(q.outcome);
-export const isLostRow = (q: LoggedQuery): boolean => isRefused(q.outcome) || q.outcome === "cancelledInQueue";
 
 function count<K>(counts: Map<K, number>, key: K): void {
   counts.set(key, (counts.get(key) ?? 0) + 1);

@@ -28,12 +28,6 @@ export function waitOf(q: LoggedQuery): number | null {
   return q.completedAdmission - (q.submitted ?? 0);
 }
 
-/** The client kept it from ending: recorded, or bounded by the fetching; null: unknown. */
-export function clientTimeOf(q: LoggedQuery): number | null {
-  if (q.clientWait !== null) return q.clientWait;
-  return q.firstRow !== null && q.lastRow !== null ? Math.max(0, q.lastRow - q.firstRow) : null;
-}
-
 /** A value that was reached (`cut: false`) or only known to be exceeded. */
 export interface Observation {
   readonly value: number;
