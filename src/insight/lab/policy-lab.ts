@@ -53,12 +53,17 @@ export interface LabReport {
   readonly sentences: readonly string[];
 }
 
+interface Policy {
+  readonly discipline?: QueueDiscipline;
+  readonly split?: { readonly small: Setting; readonly large: Setting };
+}
+
 export function policyLab(p: LabProblem): LabReport {
   const setting = settingOf(p.configs[p.pool] ?? fail("the pool has a record"), p.flags.queue_wait_timeout_ms);
   const needs = needsOf(p);
-  const { threshold, largeShare } = sizesOf(p, needs);
+  const { threshold, largeShare, largeHolds } = sizesOf(p, needs);
   const isLarge = (kind: number): boolean => threshold !== null && needs[kind]! > threshold;
-  const run = (policy: string, what: string, how: { discipline?: QueueDiscipline; split?: Setting }): PolicyRow => {
+  const run = (policy: string, what: string, how: Policy): PolicyRow => {
     const figures = runPolicy(p, isLarge, setting, how);
     const { discipline } = how;
     const overtakings = discipline instanceof BackfillWithAging ? discipline.overtakings : 0;
@@ -75,15 +80,19 @@ export function policyLab(p: LabProblem): LabReport {
     }),
   ];
   const part = threshold === null || setting.maxMem <= 0 ? null : partFor(setting.maxMem, largeShare, threshold, needs);
-  if (threshold !== null && part !== null)
+  const places = placesFor(setting.maxRunning, largeHolds);
+  if (threshold !== null && part !== null && places !== null) {
+    const split = { ...setting, split: { above: threshold, share: part } };
     rows.push(
-      run("split by size", "large ones in a pool of their own, memory by load", {
-        split: { ...setting, split: { above: threshold, share: part } },
+      run("split by size", "large ones in a pool of their own, memory and places by load", {
+        split: { small: { ...split, maxRunning: places.small }, large: { ...split, maxRunning: places.large } },
       }),
     );
+  }
   const sentences = sentencesOf(rows);
   if (threshold !== null && setting.maxMem > 0 && part === null)
     sentences.push("It is not split: its memory is too little for the largest query of either part.");
+  if (threshold !== null && part !== null && places === null) sentences.push("It is not split: it has one place only.");
   return { pool: p.pool, requests: rows[0]!.all.submitted, threshold, largeShare, rows, sentences };
 }
 
@@ -95,8 +104,15 @@ function needsOf({ scenario, flags, requests, configs, pool }: LabProblem): Floa
   );
 }
 
-/** The widest gap between sizes, and what share of memory-time lies above it. */
-function sizesOf({ requests }: LabProblem, needs: Float64Array): { threshold: number | null; largeShare: number } {
+interface Sizes {
+  /** The widest gap between sizes; null: there is none. */
+  readonly threshold: number | null;
+  /** What lies above it of the memory-time, and of the time in which places are held. */
+  readonly largeShare: number;
+  readonly largeHolds: number;
+}
+
+function sizesOf({ requests }: LabProblem, needs: Float64Array): Sizes {
   const sizes: number[] = [];
   const holds: number[] = [];
   for (let i = 0; i < requests.count; i++) {
@@ -106,14 +122,28 @@ function sizesOf({ requests }: LabProblem, needs: Float64Array): { threshold: nu
     holds.push(requests.duration[i]!);
   }
   const threshold = splitPoints(sizes, holds, 1)[0] ?? null;
-  if (threshold === null) return { threshold, largeShare: 0 };
-  let all = 0;
-  let large = 0;
-  sizes.forEach((size, i) => {
-    all += size * holds[i]!;
-    if (size > threshold) large += size * holds[i]!;
-  });
-  return { threshold, largeShare: large / all };
+  if (threshold === null) return { threshold, largeShare: 0, largeHolds: 0 };
+  const shareOf = (weight: (i: number) => number): number => {
+    let all = 0;
+    let large = 0;
+    sizes.forEach((size, i) => {
+      all += weight(i);
+      if (size > threshold) large += weight(i);
+    });
+    return all === 0 ? 0 : large / all;
+  };
+  return { threshold, largeShare: shareOf((i) => sizes[i]! * holds[i]!), largeHolds: shareOf((i) => holds[i]!) };
+}
+
+/**
+ * Together as many as the whole had: with all of them in each part, more would run, and that would be called the gain
+ * of another order. Null: one place cannot be shared.
+ */
+function placesFor(most: number, largeHolds: number): { readonly small: number; readonly large: number } | null {
+  if (most <= 0) return { small: most, large: most };
+  if (most === 1) return null;
+  const large = Math.min(most - 1, Math.max(1, Math.round(most * largeHolds)));
+  return { small: most - large, large };
 }
 
 /** By load, but never less than the largest query of a part needs; null: there is not enough for both. */
@@ -132,14 +162,14 @@ function runPolicy(
   p: LabProblem,
   isLarge: (kind: number) => boolean,
   setting: Setting,
-  how: { readonly discipline?: QueueDiscipline; readonly split?: Setting },
+  how: Policy,
 ): Pick<PolicyRow, "all" | "small" | "large" | "memoryUsed"> {
   const { requests, pool, configs } = p;
   const base = configs[pool]!;
   const largePool = largePoolOf(pool);
   const { split } = how;
-  const own = split === undefined ? base : configUnder(base, split, "small");
-  const large = split === undefined ? base : configUnder(base, split, "large");
+  const own = split === undefined ? base : configUnder(base, split.small, "small");
+  const large = split === undefined ? base : configUnder(base, split.large, "large");
   const workload = new RecordedWorkload(requests, 0, requests.count, {
     poolOf: (kind) => {
       const name = requests.kinds[kind]!.pool;

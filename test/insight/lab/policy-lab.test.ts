@@ -137,6 +137,54 @@ arrivals:
   });
 });
 
+describe("a split has the places of the whole", () => {
+  /** Two small and two large ones at once, 4 s each; memory for all of them. */
+  const rowsWith = (places: number): LabReport => {
+    const scenario = parseScenario(
+      `
+cluster: { executors: [{ count: 1, memory: 100gb }], coordinators: [{ count: 1, on: executor }] }
+pools: flags
+queries:
+  small: { pool: ${POOL}, estimate: 1gb, duration: 4s, uses: { peak: 100mb } }
+  large: { pool: ${POOL}, estimate: 8gb, duration: 4s, uses: { peak: 100mb } }
+arrivals:
+  - { at: 0s, query: large, count: 2 }
+  - { at: 0s, query: small, count: 2 }
+`,
+      "/places.yaml",
+    );
+    return policyLab({
+      scenario,
+      flags: flagsOf(scenario),
+      requests: recordRequests(createWorkload(scenario, RESOLVER)),
+      configs: { root: DEFAULT_POOL_CONFIG, [POOL]: { ...CONFIG, maxRequests: places } },
+      pool: POOL,
+      patience: 10_000 as Millis,
+    });
+  };
+  const meansOf = (report: LabReport): (number | undefined)[] =>
+    ["strict FIFO", "split by size"].map((policy) => report.rows.find((r) => r.policy === policy)?.all.meanWait);
+
+  test.each([
+    // Two run, two wait 4 s for them, whoever is in which pool.
+    { places: 2, means: [2000, 2000] },
+    // Half of three rounds to two for the large ones, and a small one waits.
+    { places: 3, means: [1000, 1000] },
+    { places: 4, means: [0, 0] },
+    { places: -1, means: [0, 0] },
+  ])("$places places: mean waits $means", ({ places, means }) => {
+    const report = rowsWith(places);
+    expect(meansOf(report)).toEqual(means);
+    expect(report.sentences[0]).toMatch(/^No other order/);
+  });
+
+  test("one place is not split, and that is said", () => {
+    const report = rowsWith(1);
+    expect(meansOf(report)).toEqual([6000, undefined]);
+    expect(report.sentences.at(-1)).toBe("It is not split: it has one place only.");
+  });
+});
+
 describe("another pool beside it", () => {
   const OTHER = "root.other";
   /** In `POOL` a small one waits behind a large one; in `OTHER`, of 20 GiB, just so. */
