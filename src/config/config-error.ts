@@ -64,3 +64,22 @@ function reasonOf(cause: unknown): string {
   if (code === "EACCES") return "no permission";
   return cause instanceof Error ? cause.message : String(cause);
 }
+
+const NOT_WRITTEN: Readonly<Record<string, string>> = {
+  ENOENT: "there is no such folder",
+  ENOTDIR: "a part of its path is no folder",
+  EEXIST: "a part of its path is no folder",
+  EISDIR: "it is a folder",
+  EACCES: "no permission",
+  EPERM: "no permission",
+  EROFS: "the file system is read-only",
+  ENOSPC: "no space is left there",
+  EDQUOT: "the quota there is used up",
+  EFBIG: "it would become larger than files may be there",
+};
+
+/** Why the system would not write a file or make a folder, in words. */
+export function whyNotWritten(cause: unknown): string {
+  const code = cause instanceof Error && "code" in cause ? String(cause.code) : "";
+  return NOT_WRITTEN[code] ?? (cause instanceof Error ? cause.message : String(cause));
+}

@@ -19,9 +19,17 @@ import {
 } from "node:fs";
 import { hostname, tmpdir } from "node:os";
 import { join } from "node:path";
+import { ConfigError, whyNotWritten } from "../config/config-error.ts";
 
-/** `--scratch_dirs` has a default too; ours is never shared with an Impala. */
-export const DEFAULT_SCRATCH_BASE = join(tmpdir(), "waterhole-scratch");
+/**
+ * `--scratch_dirs` has a default too; ours is never shared with an Impala, nor with another user of this machine, who
+ * could neither write into what we made nor remove what we left. Windows has a temporary folder for each user.
+ */
+export const DEFAULT_SCRATCH_BASE = join(tmpdir(), `waterhole-scratch${ownSuffix(process.getuid?.())}`);
+
+function ownSuffix(user: number | undefined): string {
+  return user === undefined ? "" : `-${user}`;
+}
 
 const RUN = /^run-(?<machine>.+)-(?<pid>\d+)-(?<started>\d+)-(?<number>\d+)$/;
 let runsOfThisProcess = 0;
@@ -32,12 +40,22 @@ export class ScratchSpace {
   /** Directories that dead processes had left and that are gone now. */
   readonly removed: readonly string[];
 
+  /** Throws ConfigError where nothing can be written. */
   constructor(base: string = DEFAULT_SCRATCH_BASE) {
-    mkdirSync(base, { recursive: true });
-    this.removed = removeLeftOvers(base);
     const name = `run-${machineName()}-${process.pid}-${startOf(process.pid) ?? 0}-${++runsOfThisProcess}`;
     this.directory = join(base, name);
-    mkdirSync(this.directory);
+    try {
+      mkdirSync(base, { recursive: true });
+      this.removed = removeLeftOvers(base);
+      mkdirSync(this.directory);
+    } catch (cause) {
+      throw new ConfigError(
+        { file: base, line: null },
+        `the scratch folder cannot be used: ${whyNotWritten(cause)}`,
+        "Name another folder with  --scratch FOLDER",
+        { cause },
+      );
+    }
   }
 
   /** Bytes in files are nobody's any more. */

@@ -4,7 +4,8 @@ import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, truncateSync, 
 import { hostname, tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { ScratchFile, ScratchSpace } from "../../src/runtime/scratch-space.ts";
+import { ConfigError } from "../../src/config/config-error.ts";
+import { DEFAULT_SCRATCH_BASE, ScratchFile, ScratchSpace } from "../../src/runtime/scratch-space.ts";
 
 let base = "";
 beforeEach(() => {
@@ -24,6 +25,24 @@ describe("a run's scratch directory", () => {
     expect(readdirSync(base)).toHaveLength(1);
     b.remove();
     expect(readdirSync(base)).toEqual([]);
+  });
+
+  test("is by default in a folder of this user's own: what one user made another cannot write into", () => {
+    const own = process.getuid === undefined ? "waterhole-scratch" : `waterhole-scratch-${process.getuid()}`;
+    expect(DEFAULT_SCRATCH_BASE).toBe(join(tmpdir(), own));
+  });
+
+  test("cannot be where a file is, and that is told as a mistake with its remedy", () => {
+    const file = join(base, "file");
+    writeFileSync(file, "");
+    for (const place of [file, join(file, "below")])
+      expect(() => new ScratchSpace(place)).toThrow(
+        new ConfigError(
+          { file: place, line: null },
+          "the scratch folder cannot be used: a part of its path is no folder",
+          "Name another folder with  --scratch FOLDER",
+        ),
+      );
   });
 
   test("a host's files go without touching another's", () => {

@@ -4,13 +4,15 @@
  */
 import { closeSync, mkdirSync, openSync, realpathSync, statSync, writeSync } from "node:fs";
 import { basename, dirname, resolve } from "node:path";
-import { ConfigError } from "../../config/config-error.ts";
+import { ConfigError, whyNotWritten } from "../../config/config-error.ts";
 
 export interface Output {
   /** As it is called in messages: `the records`. */
   readonly what: string;
   /** The flag that names it, such as `--records`. */
   readonly flag: string;
+  /** The flag that writes none, where it is written without being asked for. */
+  readonly noneFlag?: string;
   readonly path: string;
 }
 
@@ -94,27 +96,14 @@ export function writeOutput(output: Output, text: string): void {
   }
 }
 
-const REASONS: Readonly<Record<string, string>> = {
-  ENOENT: "there is no such folder",
-  ENOTDIR: "a part of its path is no folder",
-  EEXIST: "a part of its path is no folder",
-  EISDIR: "it is a folder",
-  EACCES: "no permission",
-  EPERM: "no permission",
-  EROFS: "the file system is read-only",
-  ENOSPC: "no space is left there",
-  EDQUOT: "the quota there is used up",
-  EFBIG: "it would become larger than files may be there",
-};
-
-function notWritten({ what, flag, path }: Output, goal: string, cause: unknown): ConfigError {
+function notWritten({ what, flag, noneFlag, path }: Output, goal: string, cause: unknown): ConfigError {
   const code = cause instanceof Error && "code" in cause ? String(cause.code) : "";
-  const reason = REASONS[code] ?? (cause instanceof Error ? cause.message : String(cause));
   const room = code === "ENOSPC" || code === "EDQUOT" ? "Make room, or name" : "Name";
+  const none = noneFlag === undefined ? "" : `, or write none with  ${noneFlag}`;
   return new ConfigError(
     { file: path, line: null },
-    `${what} cannot ${goal}: ${reason}`,
-    `${room} another file with  ${flag} FILE`,
+    `${what} cannot ${goal}: ${whyNotWritten(cause)}`,
+    `${room} another file with  ${flag} FILE${none}`,
     { cause },
   );
 }

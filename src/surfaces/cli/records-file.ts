@@ -10,7 +10,12 @@ import { type Output, OutputFile } from "./output-file.ts";
 /** Characters that are gathered before they are written. */
 const PIECE = 256 * 1024;
 
-export const recordsOutput = (path: string): Output => ({ what: "the records", flag: "--records", path });
+export const recordsOutput = (path: string): Output => ({
+  what: "the records",
+  flag: "--records",
+  noneFlag: "--no-records",
+  path,
+});
 
 export class RecordsWriter {
   readonly path: string;

@@ -84,18 +84,18 @@ describe("what cannot be written is told with its reason, not as a fault of ours
       ["simulate", scenario, "--records", folder],
       folder,
       "the records cannot be written: it is a folder",
-      "Name another file with  --records FILE",
+      "Name another file with  --records FILE, or write none with  --no-records",
     ));
 
   test.skipIf(!existsSync(FULL)).each([
-    ["--records", "the records"],
-    ["--query-log", "the query log"],
-  ])("%s on a disk that is full", (flag, what) =>
+    ["--records", "the records", ", or write none with  --no-records"],
+    ["--query-log", "the query log", ""],
+  ])("%s on a disk that is full", (flag, what, none) =>
     refused(
       ["simulate", scenario, "--no-records", flag, FULL],
       FULL,
       `${what} cannot be written in full: no space is left there`,
-      `Make room, or name another file with  ${flag} FILE`,
+      `Make room, or name another file with  ${flag} FILE${none}`,
     ),
   );
 });

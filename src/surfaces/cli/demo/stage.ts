@@ -8,6 +8,7 @@
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { ConfigError, whyNotWritten } from "../../../config/config-error.ts";
 import type { OperatorSpec, RowsSpec } from "../../../config/scenario.ts";
 import { invariant } from "../../../core/assert.ts";
 import { type BufferAllocator, NO_LOCK } from "../../../core/memory/buffer-allocator.ts";
@@ -48,7 +49,7 @@ export class Stage {
 
   /** `directoryLimits`: bytes that queries may write to each scratch directory; one without limit unless said. */
   constructor(poolBytes: number, directoryLimits: readonly number[] = [Number.POSITIVE_INFINITY]) {
-    this.#folder = mkdtempSync(join(tmpdir(), `waterhole-demo-${process.pid}-`));
+    this.#folder = newFolder();
     // Whoever listens may stop listening (`| head`), and then the process ends in the middle of the story.
     process.once("exit", this.#removeFolder);
     this.#arena = createArena({ poolBytes, minBufferBytes: 8 * KiB, threads: QUERIES });
@@ -88,6 +89,20 @@ export class Stage {
   close(): void {
     process.off("exit", this.#removeFolder);
     this.#removeFolder();
+  }
+}
+
+/** In the system's temporary folder. Throws ConfigError where nothing can be written. */
+function newFolder(): string {
+  try {
+    return mkdtempSync(join(tmpdir(), `waterhole-demo-${process.pid}-`));
+  } catch (cause) {
+    throw new ConfigError(
+      { file: tmpdir(), line: null },
+      `the temporary folder cannot be used: ${whyNotWritten(cause)}`,
+      "Set TMPDIR to one that can be written.",
+      { cause },
+    );
   }
 }
 
