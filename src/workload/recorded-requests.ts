@@ -10,7 +10,7 @@ import type { ExecutionOptions } from "../config/request-shape.ts";
 import type { Fault, Scenario } from "../config/scenario.ts";
 import type { RequestShape } from "../core/admission/request.ts";
 import { fail } from "../core/assert.ts";
-import type { Instant, Millis } from "../core/units.ts";
+import { type Instant, MICROS_PER_MS, type Millis } from "../core/units.ts";
 import type { Submission, Workload } from "./workload.ts";
 
 /** What requests share: class, pool, user and everything that follows from them. */
@@ -239,7 +239,15 @@ export interface Variation {
   readonly poolOf?: (kind: number) => string;
   /** When the client gives up, Infinity: never; absent: nobody does. */
   readonly cancelAtOf?: (index: number) => number;
+  /**
+   * The request whose end comes before this one where both fall into one instant, -1: none; absent: requests come before
+   * whatever else happens in their instant.
+   */
+  readonly answersOf?: (index: number) => number;
 }
+
+/** How long the end of another request in the same instant is waited for: less than any other distance of two moments. */
+const ONE_MICRO = 1 / MICROS_PER_MS;
 
 const NO_HOSTS: readonly string[] = [];
 
@@ -249,6 +257,8 @@ export class RecordedWorkload implements Workload {
   readonly #kinds: readonly RequestKind[];
   readonly #to: number;
   readonly #variation: Variation;
+  /** 1: it is over; empty where nobody asks. */
+  readonly #isOver: Uint8Array;
   #next: number;
 
   constructor(requests: RecordedRequests, from = 0, to: number = requests.count, variation: Variation = {}) {
@@ -256,13 +266,19 @@ export class RecordedWorkload implements Workload {
     this.#next = from;
     this.#to = to;
     this.#variation = variation;
-    const { poolOf } = variation;
+    const { poolOf, answersOf } = variation;
+    this.#isOver = new Uint8Array(answersOf === undefined ? 0 : requests.count);
     this.#kinds = poolOf === undefined ? requests.kinds : requests.kinds.map((k, i) => ({ ...k, pool: poolOf(i) }));
   }
 
   /** hot: bench/size */
   nextAt(): Instant {
-    return (this.#next < this.#to ? this.#requests.at[this.#next]! : Number.POSITIVE_INFINITY) as Instant;
+    if (this.#next >= this.#to) return Number.POSITIVE_INFINITY as Instant;
+    const at = this.#requests.at[this.#next]!;
+    const { answersOf } = this.#variation;
+    if (answersOf === undefined) return at as Instant;
+    const before = answersOf(this.#next);
+    return (before < 0 || this.#isOver[before] === 1 ? at : at + ONE_MICRO) as Instant;
   }
 
   /** hot: bench/size */
@@ -283,8 +299,9 @@ export class RecordedWorkload implements Workload {
     );
   }
 
-  ended(): void {
-    // Open traffic: what became of a request changes nothing.
+  /** Open traffic: what became of a request changes nothing but what comes first in one instant. */
+  ended(submission: Submission): void {
+    if (this.#isOver.length > 0) this.#isOver[submission.sequence] = 1;
   }
 
   isExhausted(): boolean {

@@ -155,6 +155,27 @@ const STORIES: readonly {
     changes: { cluster: { ...BASE.cluster, admission: "admissiond" } },
     meets: (r) => r.queries.some((q) => q.startedAt > q.decidedAt),
   },
+  {
+    name: "clients that ask the moment they have their answer",
+    changes: { arrivals: [{ clients: 6, think: "0s", query: "q", from: "0s", to: "60s" }] },
+    meets: (r) => r.queries.some((q) => r.queries.some((before) => before.releasedAt === q.intended)),
+  },
+  {
+    name: "retries at once, of who timed out too",
+    changes: {
+      flags: { default_pool_max_requests: 2, default_pool_max_queued: 2, queue_wait_timeout_ms: 1000 },
+      arrivals: [
+        {
+          rate: 1.4,
+          query: "q",
+          from: "0s",
+          to: "120s",
+          retries: { on: ["rejected", "timedOut"], attempts: 4, wait: "0s" },
+        },
+      ],
+    },
+    meets: (r) => ["rejected", "timedOut"].every((how) => r.queries.some((q) => q.decision === how)),
+  },
 ];
 
 describe("insight 7.1, 7.2 a simulated run, foretold from its own arrivals and holds", () => {

@@ -166,8 +166,31 @@ faults:
 
   test("the end of a request changes nothing", () => {
     const w = new RecordedWorkload(recordRequests(createWorkload(scenario, RESOLVER)));
+    const first = w.take();
     const next = w.nextAt();
-    w.ended();
+    w.ended(first);
     expect(w.nextAt()).toBe(next as Instant);
+  });
+
+  test("who answers another of the same instant comes after its end, and a microsecond later at the latest", () => {
+    const twice = parseScenario(
+      `
+cluster: { executors: [{ count: 4, memory: 100gb }] }
+pools: flags
+queries: { a: { estimate: 1gb, duration: 1s } }
+arrivals: [{ at: 1s, count: 3 }]
+`,
+      "/twice.yaml",
+    );
+    const record = recordRequests(createWorkload(twice, RESOLVER));
+    const w = new RecordedWorkload(record, 0, record.count, { answersOf: (i) => (i === 2 ? 0 : -1) });
+    expect(w.nextAt()).toBe(1000);
+    const [first, second] = [w.take(), w.take()];
+    expect(w.nextAt()).toBe(1000.001);
+    w.ended(second);
+    expect(w.nextAt()).toBe(1000.001);
+    w.ended(first);
+    expect(w.nextAt()).toBe(1000);
+    expect(w.take().intended).toBe(1000);
   });
 });

@@ -23,6 +23,8 @@ export interface MeasuredQuery {
   /** a and u of insight 0. */
   readonly intended: number;
   readonly submitted: number;
+  /** The query whose end brought this one about in the same instant; null: none did, as far as is known. */
+  readonly answers: string | null;
   decision: Decision;
   wasQueued: boolean;
   /** d; NaN: undecided. */
@@ -80,6 +82,10 @@ export class MeasuredRunFold {
   /** Queries whose release somebody waited for, until their controller looks. */
   readonly #toWake = new Map<string, MeasuredQuery[]>();
   readonly #isGlobal: boolean;
+  /** Attempts by request and number. */
+  readonly #attempts = new Map<string, string>();
+  /** Who had his answer last at a moment. */
+  readonly #endedAt = new Map<number, string>();
   #until = 0;
 
   /** With `admissiond` one queue serves all coordinators. */
@@ -105,6 +111,9 @@ export class MeasuredRunFold {
   }
 
   #submitted(e: EventOf<"submitted">): void {
+    const { request, attempt } = e;
+    this.#attempts.set(`${request} ${attempt}`, e.query);
+    const answers = attempt > 1 ? this.#attempts.get(`${request} ${attempt - 1}`) : this.#endedAt.get(e.intended);
     this.#queries.set(e.query, {
       query: e.query,
       queryClass: e.queryClass,
@@ -113,6 +122,7 @@ export class MeasuredRunFold {
       coordinator: e.coordinator,
       intended: e.intended,
       submitted: e.at,
+      answers: answers ?? null,
       decision: "undecided",
       wasQueued: false,
       decidedAt: Number.NaN,
@@ -215,10 +225,12 @@ export class MeasuredRunFold {
     if (q.wasQueued && q.decision === "undecided") this.#count(q, -1);
     q.decision = decision;
     q.decidedAt = at;
+    if (decision !== "admitted") this.#endedAt.set(at, q.query);
   }
 
   #released(q: MeasuredQuery, event: EventOf<"released">): void {
     q.releasedAt = event.at;
+    this.#endedAt.set(event.at, q.query);
     q.ended = event.state;
     if (q.peak < 0) q.peak = event.peak;
     const seat = this.#seatOf(q);

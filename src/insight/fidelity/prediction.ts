@@ -57,7 +57,10 @@ export function predict(
   const arrivals = delays.submitLag ? [...run.queries].sort((x, y) => x.submitted - y.submitted) : run.queries;
   const works = worksOf(arrivals, delays.wakeUp, scenario.cluster.admission === "admissiond");
   const requests = requestsOf(arrivals, scenario, delays.submitLag);
-  const workload = new RecordedWorkload(requests, 0, requests.count, { cancelAtOf: (i) => cancelAt(arrivals[i]!) });
+  const workload = new RecordedWorkload(requests, 0, requests.count, {
+    cancelAtOf: (i) => cancelAt(arrivals[i]!),
+    answersOf: answersIn(arrivals),
+  });
   const fold = new MeasuredRunFold(scenario.cluster.admission);
   const { flags, pools } = setting;
   simulate({
@@ -190,6 +193,16 @@ function requestsOf(arrivals: readonly MeasuredQuery[], scenario: Scenario, asSu
       placementOffset: q.asked?.placementOffset ?? 0,
     });
   return recorder.finish();
+}
+
+/** Who sends a query in the very instant of an answer has that answer first. */
+function answersIn(arrivals: readonly MeasuredQuery[]): (index: number) => number {
+  const place = new Map(arrivals.map((q, i) => [q.query, i]));
+  return (index) => {
+    const { answers } = arrivals[index]!;
+    const before = answers === null ? -1 : (place.get(answers) ?? -1);
+    return before < index ? before : -1;
+  };
 }
 
 /** When the client gave up, if it did before the query was over; of the others nobody knows. */
