@@ -11,6 +11,7 @@ import { brotliDecompressSync, constants, gunzipSync } from "node:zlib";
 import type { Compressors } from "hyparquet";
 import { ConfigError, fileMissing } from "../../config/config-error.ts";
 import { type Cell, type LogRow, UnreadableCell } from "./cells.ts";
+import { KeptTexts } from "./kept-texts.ts";
 import { delimiterOf, eachLine, headOf, isGzip, RecordJoiner, splitFields } from "./lines.ts";
 import type { LoggedQuery } from "./logged-query.ts";
 import {
@@ -435,6 +436,7 @@ const remedyFor = (codec: string): string =>
 
 class Gathered {
   private readonly queries: LoggedQuery[] = [];
+  private readonly texts = new KeptTexts();
   private readonly problems: RowProblem[] = [];
   private problemCount = 0;
   private readonly warnings: string[] = [];
@@ -447,7 +449,7 @@ class Gathered {
 
   row(line: number, read: () => LoggedQuery): void {
     try {
-      this.queries.push(read());
+      this.queries.push(this.texts.query(read()));
     } catch (e) {
       if (!(e instanceof UnreadableCell)) throw e;
       this.problem(line, e.message);
