@@ -1,31 +1,22 @@
 /** One instance's life on a thread that is a test: its clock moves when the test says so. */
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { checkIdle, checkLedger } from "../../src/core/memory/ledger-checks.ts";
+import { checkIdle } from "../../src/core/memory/ledger-checks.ts";
 import {
-  createLedger,
   F_RESERVATION,
   get,
-  type LedgerView,
-  ledgerByteLength,
   PAGES_IN_USE,
   PAGES_PEAK,
   poolReservedOf,
   ROOT,
   SCRATCH_BYTES,
 } from "../../src/core/memory/ledger-layout.ts";
-import { type Bytes, type Instant, MiB, type Millis } from "../../src/core/units.ts";
-import { Arena } from "../../src/runtime/arena.ts";
-import { FragmentRun } from "../../src/runtime/fragment-run.ts";
-import { giveBackOf, HostLedger } from "../../src/runtime/host-ledger.ts";
-import type { FragmentThread, ThreadHost } from "../../src/runtime/instance.ts";
-import type { FragmentOrder, Progress, QueryOrder } from "../../src/runtime/protocol.ts";
+import { type Bytes, MiB } from "../../src/core/units.ts";
+import { giveBackOf } from "../../src/runtime/host-ledger.ts";
 import { hostDirectory, ScratchFile } from "../../src/runtime/scratch-space.ts";
-
-const PAGE = 4096;
-const ME = 7;
+import { FootprintThread, PAGE } from "./footprint-thread.ts";
 
 let scratch = "";
 beforeEach(() => {
@@ -33,132 +24,12 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(scratch, { recursive: true, force: true }));
 
-/** A thread with one host of `pool` bytes and a page of memory for every `scale` pages of accounts. */
-class TestThread implements FragmentThread {
-  readonly lockId = ME;
-  readonly scratch = scratch;
-  readonly told: Progress[] = [];
-  readonly view: LedgerView;
-  readonly arena: Arena;
-  readonly ledger: HostLedger;
-  readonly shared: ThreadHost["shared"] = new Map();
-  denied: () => boolean = () => false;
-  numEnded = 0;
-  #now = 0;
-  #appointments: { at: number; act: (now: Instant) => void }[] = [];
-
-  constructor(pool: number, scale = 1, scratchCapacity = -1) {
-    const pages = Math.floor(pool / scale / PAGE);
-    const sizes = { trackers: 16, pools: 2, pages, extraWords: 0 };
-    const memory = {
-      bufferPoolLimit: pool as Bytes,
-      processLimit: -1 as const,
-      pageBytes: PAGE * scale,
-      scratchCapacity,
-    };
-    this.view = createLedger(new SharedArrayBuffer(ledgerByteLength(sizes)), sizes, memory);
-    this.arena = new Arena(new SharedArrayBuffer(pages * PAGE), PAGE);
-    this.ledger = new HostLedger(this.view, ME);
-  }
-
-  run(order: Partial<FragmentOrder> = {}, query: Partial<QueryOrder> = {}): FragmentRun {
-    const host = {
-      address: "exec-1:27000",
-      ledger: this.ledger,
-      arena: this.arena,
-      operators: null,
-      shared: this.shared,
-    };
-    const task = this.told.length + 1;
-    const run = new FragmentRun(
-      {
-        id: `000000000000000${task.toString(16)}:0000000000000000`,
-        idParts: [0, task, 0, 0],
-        pool: 1,
-        queryClass: 0,
-        tellsSteps: true,
-        operators: null,
-        seed: 0,
-        admittedAt: this.now(),
-        bufferPoolLimit: 0,
-        scratchLimit: -1,
-        spillable: true,
-        profile: "ramp",
-        duration: 800 as Millis,
-        ...query,
-      },
-      {
-        task,
-        host: 0,
-        epoch: 0,
-        instance: 1,
-        memLimit: -1,
-        siblings: 1,
-        minReservation: MiB as Bytes,
-        claim: order.minReservation ?? (MiB as Bytes),
-        peak: (8 * MiB) as Bytes,
-        hasOperators: true,
-        ...order,
-      },
-      host,
-      this,
-    );
-    run.start();
-    return run;
-  }
-
-  now(): Instant {
-    return this.#now as Instant;
-  }
-  at(at: Instant, act: (now: Instant) => void): { cancel(): void } {
-    const appointment = { at, act };
-    this.#appointments.push(appointment);
-    return {
-      cancel: () => {
-        this.#appointments = this.#appointments.filter((a) => a !== appointment);
-      },
-    };
-  }
-  soon(act: () => void): void {
-    act();
-  }
-  tell(progress: Progress): void {
-    this.told.push(progress);
-    expect(checkLedger(this.view)).toEqual([]);
-  }
-  denies(): boolean {
-    return this.denied();
-  }
-  ended(): void {
-    this.numEnded++;
-  }
-
-  /** Keeps every appointment up to then, in order. */
-  moveTo(time: number): void {
-    for (;;) {
-      const due = this.#appointments.filter((a) => a.at <= time).sort((a, b) => a.at - b.at)[0];
-      if (due === undefined) break;
-      this.#appointments = this.#appointments.filter((a) => a !== due);
-      this.#now = due.at;
-      due.act(due.at as Instant);
-    }
-    this.#now = time;
-  }
-
-  end(): Extract<Progress, { kind: "finished" }> | undefined {
-    return this.told.find((p) => p.kind === "finished");
-  }
-  spilled(): number {
-    return this.told.reduce((n, p) => n + (p.kind === "spilled" ? p.bytes : 0), 0);
-  }
-  files(): string[] {
-    return readdirSync(scratch, { recursive: true, encoding: "utf8" }).filter((f) => f.endsWith(".scratch"));
-  }
-}
+const newThread = (pool: number, scale?: number, scratchCapacity?: number): FootprintThread =>
+  new FootprintThread(scratch, pool, scale, scratchCapacity);
 
 describe("an instance with room enough", () => {
   test("claims its minimum, follows its profile, and gives everything back", () => {
-    const t = new TestThread(16 * MiB);
+    const t = newThread(16 * MiB);
     t.run();
     expect(t.told.map((p) => p.kind).slice(0, 2)).toEqual(["started", "reserved"]);
     expect(get(t.view, ROOT, F_RESERVATION)).toBe(MiB);
@@ -171,7 +42,7 @@ describe("an instance with room enough", () => {
   });
 
   test("memory scaled down: accounts in emulated bytes, pages for a thousandth", () => {
-    const t = new TestThread(16 * 1024 * MiB, 1024);
+    const t = newThread(16 * 1024 * MiB, 1024);
     t.run({ peak: (8 * 1024 * MiB) as Bytes });
     t.moveTo(800);
     expect(t.end()).toMatchObject({ peak: 8 * 1024 * MiB, error: null });
@@ -179,7 +50,7 @@ describe("an instance with room enough", () => {
   });
 
   test("its pool counts its limit while it runs (admission 7.2)", () => {
-    const t = new TestThread(64 * MiB);
+    const t = newThread(64 * MiB);
     t.run({ memLimit: (64 * MiB) as Bytes });
     expect(poolReservedOf(t.view, 1)).toBe(64 * MiB);
     t.moveTo(800);
@@ -187,7 +58,7 @@ describe("an instance with room enough", () => {
   });
 
   test("a saw lets go of memory in between", () => {
-    const t = new TestThread(16 * MiB);
+    const t = newThread(16 * MiB);
     t.run({}, { profile: "saw" });
     t.moveTo(100);
     const high = t.view.f64[PAGES_IN_USE]!;
@@ -205,7 +76,7 @@ describe("O3 a refused reservation is the trigger to spill", () => {
     { pool: 8 * MiB, spills: false },
     { pool: 8 * MiB - 1, spills: true },
   ])("peak 8 MB in a pool of $pool: spills = $spills", ({ pool, spills }) => {
-    const t = new TestThread(pool);
+    const t = newThread(pool);
     t.run();
     t.moveTo(800);
     expect(t.spilled() > 0).toBe(spills);
@@ -214,7 +85,7 @@ describe("O3 a refused reservation is the trigger to spill", () => {
   });
 
   test("whole pages go to one file, come back, are checked, and the file is gone", () => {
-    const t = new TestThread(3 * MiB);
+    const t = newThread(3 * MiB);
     t.run();
     t.moveTo(799);
     expect(t.files()).toHaveLength(1);
@@ -227,7 +98,7 @@ describe("O3 a refused reservation is the trigger to spill", () => {
   });
 
   test("I19 the minimum suffices: with every growth refused it still finishes", () => {
-    const t = new TestThread(16 * MiB);
+    const t = newThread(16 * MiB);
     t.denied = () => true;
     t.run();
     t.moveTo(800);
@@ -237,7 +108,7 @@ describe("O3 a refused reservation is the trigger to spill", () => {
   });
 
   test("S11 a byte that has changed on disk ends the query with code 118", () => {
-    const t = new TestThread(3 * MiB);
+    const t = newThread(3 * MiB);
     t.run();
     t.moveTo(799);
     const file = join(scratch, t.files()[0]!);
@@ -254,7 +125,7 @@ describe("O3 a refused reservation is the trigger to spill", () => {
 });
 
 test("S11 a read that comes to the file's end too soon ends the query with code 102", () => {
-  const t = new TestThread(3 * MiB);
+  const t = newThread(3 * MiB);
   t.run();
   t.moveTo(799);
   const read = vi.spyOn(ScratchFile.prototype, "read").mockReturnValueOnce(100);
@@ -269,7 +140,7 @@ test("S11 a read that comes to the file's end too soon ends the query with code 
 
 describe("what can't go on fails with the product's text", () => {
   test("R17 code 106 when the minimum is not there", () => {
-    const t = new TestThread(MiB);
+    const t = newThread(MiB);
     t.run({ minReservation: (MiB + 1) as Bytes });
     expect(t.end()?.error?.code).toBe(106);
     expect(t.end()?.error?.text).toMatch(
@@ -279,7 +150,7 @@ describe("what can't go on fails with the product's text", () => {
   });
 
   test("code 7 when it can't spill", () => {
-    const t = new TestThread(3 * MiB);
+    const t = newThread(3 * MiB);
     t.run({}, { spillable: false });
     t.moveTo(800);
     expect(t.end()?.error).toMatchObject({ code: 7 });
@@ -288,14 +159,14 @@ describe("what can't go on fails with the product's text", () => {
   });
 
   test("S7 SCRATCH_LIMIT = 0 says so", () => {
-    const t = new TestThread(3 * MiB);
+    const t = newThread(3 * MiB);
     t.run({}, { scratchLimit: 0 });
     t.moveTo(800);
     expect(t.end()?.error?.text).toContain("Could not free memory by spilling to disk: scratch_limit is 0");
   });
 
   test("S5 code 90 when the scratch limit is reached", () => {
-    const t = new TestThread(3 * MiB);
+    const t = newThread(3 * MiB);
     t.run({}, { scratchLimit: MiB });
     t.moveTo(800);
     expect(t.end()?.error).toEqual({
@@ -309,7 +180,7 @@ describe("what can't go on fails with the product's text", () => {
 
 describe("S5 the host's scratch space is full", () => {
   test("code 101 with the product's text", () => {
-    const t = new TestThread(3 * MiB, 1, 2 * MiB);
+    const t = newThread(3 * MiB, 1, 2 * MiB);
     t.run();
     t.moveTo(800);
     expect(t.end()?.error).toMatchObject({ code: 101 });
@@ -323,7 +194,7 @@ describe("S5 the host's scratch space is full", () => {
 
 describe("ends that come from outside", () => {
   test("cancelled while it spills: nothing is left", () => {
-    const t = new TestThread(3 * MiB);
+    const t = newThread(3 * MiB);
     const run = t.run();
     t.moveTo(700);
     run.cancel();
@@ -336,19 +207,19 @@ describe("ends that come from outside", () => {
   });
 
   test("I23 abandoned: it gives nothing back itself, and the supervisor finds it all", () => {
-    const t = new TestThread(3 * MiB);
+    const t = newThread(3 * MiB);
     t.run({ peak: MiB as Bytes, minReservation: 0 as Bytes });
     const run = t.run();
     t.moveTo(700);
     run.abandon();
     t.moveTo(5000);
     expect(checkIdle(t.view)).not.toEqual([]);
-    t.ledger.run(giveBackOf, ME);
+    t.ledger.run(giveBackOf, t.lockId);
     expect(checkIdle(t.view)).toEqual([]);
   });
 
   test("an instance that was sent to an earlier life of its host does not start", () => {
-    const t = new TestThread(3 * MiB);
+    const t = newThread(3 * MiB);
     t.ledger.nextEpoch();
     t.run();
     expect([t.told, t.numEnded]).toEqual([[], 1]);
@@ -356,7 +227,7 @@ describe("ends that come from outside", () => {
   });
 
   test("a ledger without a free record refuses with a remedy", () => {
-    const t = new TestThread(64 * MiB);
+    const t = newThread(64 * MiB);
     for (let i = 0; i < 6; i++) t.run({ peak: MiB as Bytes });
     expect(t.end()?.error?.text).toContain("has no room for another query");
     t.moveTo(800);
