@@ -17,8 +17,10 @@ import type { AdmissionQuery } from "../core/admission/query.ts";
 import type { Instant, Millis } from "../core/units.ts";
 
 export interface QueueDiscipline {
-  /** In place of a controller's dequeue pass; also after every enqueue, since a new arrival may go first. */
+  /** In place of a dequeue pass of a controller that was woken. */
   pass(controller: AdmissionController, now: Instant, sink: DequeueSink): void;
+  /** Somebody has joined a queue of a controller that was not: a new arrival may go first. */
+  joined(controller: AdmissionController, now: Instant, sink: DequeueSink): void;
 }
 
 /** How far behind the head it looks: a bound, so that a pass costs no more than this however long the queue is. */
@@ -41,13 +43,24 @@ export class BackfillWithAging implements QueueDiscipline {
   }
 
   pass(controller: AdmissionController, now: Instant, sink: DequeueSink): void {
-    const pool = controller.pools.find((p) => p.name === this.#pool);
+    const pool = this.#poolOf(controller);
     const share = pool === undefined ? 0 : shareOf(pool);
     const before = pool?.queue.length ?? 0;
     if (controller.isPassDue && !wholePass(controller, now, sink)) return;
-    if (pool === undefined) return;
-    let left = share - (before - pool.queue.length);
-    while (left > 0 && this.#passOne(controller, pool, now, sink)) left--;
+    if (pool !== undefined) this.#passSome(controller, pool, share - (before - pool.queue.length), now, sink);
+  }
+
+  joined(controller: AdmissionController, now: Instant, sink: DequeueSink): void {
+    const pool = this.#poolOf(controller);
+    if (pool !== undefined) this.#passSome(controller, pool, shareOf(pool), now, sink);
+  }
+
+  #poolOf(controller: AdmissionController): Pool | undefined {
+    return controller.pools.find((p) => p.name === this.#pool);
+  }
+
+  #passSome(controller: AdmissionController, pool: Pool, most: number, now: Instant, sink: DequeueSink): void {
+    for (let left = most; left > 0 && this.#passOne(controller, pool, now, sink); left--);
   }
 
   /** True: somebody went, so there may be more. */

@@ -52,6 +52,8 @@ export class Seat implements TopicReader {
   exchange: EventHandle = NO_EVENT;
   /** Woken, and not yet looked (admission 5.4). */
   isPassDue = false;
+  /** Not woken, but somebody joined a queue, which a discipline other than Impala's looks at. */
+  isJoined = false;
   /** Its last pass moved nothing and nothing it depends on has changed since. */
   isSettled = false;
   /** The configuration has changed during its life: any submission may move its queues. */

@@ -428,7 +428,10 @@ export class Simulation {
     const noticed = this.#service?.timeoutNoticedAt(q) ?? now + toMicros(q.admission.timeout);
     q.timeout = this.events.addInLane(noticed, TIMEOUT, q.slot, 0);
     this.#scheduleCancel(q, now);
-    if (this.#input.discipline !== undefined) this.#duePass(seat);
+    if (this.#input.discipline !== undefined && !seat.isPassDue && !seat.isJoined) {
+      seat.isJoined = true;
+      this.#passesDue++;
+    }
   }
 
   #scheduleCancel(q: SimQuery, now: Micros): void {
@@ -514,7 +517,10 @@ export class Simulation {
 
   /** The instant has nothing else to do: whoever was woken looks at his queues, in order of address. */
   #runPasses(): void {
-    for (const seat of this.seats) if (seat.isPassDue) this.#pass(seat, this.now);
+    for (const seat of this.seats) {
+      if (seat.isPassDue) this.#pass(seat, this.now);
+      if (seat.isJoined) this.#passAfterJoining(seat, this.now);
+    }
   }
 
   #pass(seat: Seat, now: Micros): void {
@@ -527,7 +533,24 @@ export class Simulation {
     this.#wasPassCut = false;
     const hasOneQueue = countQueues(seat) === 1;
     if (discipline === undefined) (seat.service ?? seat.controller).dequeuePass(toInstant(now), this.#sink);
-    else discipline.pass(seat.controller, toInstant(now), this.#sink);
+    else discipline.pass(seat.controller, toInstant(now), seat.service?.forgetting(this.#sink) ?? this.#sink);
+    this.#passed(seat, hasOneQueue, now);
+  }
+
+  /** Nobody was woken (5.4): only who may pass a head is looked for, in the view that the controller has. */
+  #passAfterJoining(seat: Seat, now: Micros): void {
+    seat.isJoined = false;
+    this.#passesDue--;
+    if (!seat.isAlive) return;
+    this.#leftInPass = 0;
+    this.#wasPassCut = false;
+    const sink = seat.service?.forgetting(this.#sink) ?? this.#sink;
+    this.#input.discipline!.joined(seat.controller, toInstant(now), sink);
+    // A head that nobody has tried again is as it was: only an exchange that wakes finds out.
+    if (this.#leftInPass > 0) this.#passed(seat, countQueues(seat) === 1, now);
+  }
+
+  #passed(seat: Seat, hasOneQueue: boolean, now: Micros): void {
     if (this.#leftInPass > 0) this.exchanges.willPublish(seat, now + 1);
     // Where several queues were served, who left a later one may have changed what an earlier one's head waits for.
     seat.isSettled = this.#leftInPass === 0 || (hasOneQueue && this.#isPassExhaustive() && !isAnyHeadMislabelled(seat));

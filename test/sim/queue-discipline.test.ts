@@ -9,6 +9,8 @@ import { DEFAULT_POOL_CONFIG, type PoolConfig } from "../../src/core/pool-config
 import { type Bytes, GiB, type Millis } from "../../src/core/units.ts";
 import { BackfillWithAging, type QueueDiscipline } from "../../src/sim/queue-discipline.ts";
 import { simulate } from "../../src/sim/simulate.ts";
+import { randomRun } from "../../src/sim/sweep/random-scenario.ts";
+import { partsOf } from "../../src/sim/sweep/sweep.ts";
 import { type Arrival, GivenWorkload } from "./given-workload.ts";
 
 const POOL = "root.a";
@@ -161,5 +163,29 @@ arrivals: [{ at: 0s, query: half, count: 1 }]
     const strict = played(SCENARIO, given, coordinators, impatient);
     expect(strict.map((e) => e.at)).toEqual([0, 5100]);
     expect(played(SCENARIO, given, coordinators, impatient, new BackfillWithAging(POOL, 0 as Millis))).toEqual(strict);
+  });
+
+  // Found by comparing random runs: releases that nobody had waited for, faults, an admissiond.
+  test.each([38, 198, 222, 231, 719, 1234])("5.4 without patience it is Impala's order, in random run %i", (seed) => {
+    const run = randomRun(seed);
+    const fates = (discipline?: QueueDiscipline): string[] => {
+      const told: string[] = [];
+      simulate({
+        ...partsOf(run),
+        ...(discipline === undefined ? {} : { discipline }),
+        onlyOutcomes: true,
+        emit: (e) => {
+          if ("query" in e) told.push(`${e.at} ${e.kind} ${e.query}`);
+        },
+      });
+      return told.sort();
+    };
+    const strict = fates();
+    expect(strict.length).toBeGreaterThan(20);
+    for (const pool of run.configs.keys()) {
+      const order = new BackfillWithAging(pool, 0 as Millis);
+      expect(fates(order)).toEqual(strict);
+      expect(order.overtakings).toBe(0);
+    }
   });
 });

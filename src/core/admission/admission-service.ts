@@ -162,9 +162,14 @@ export class AdmissionService {
     return released;
   }
 
-  /** The controller's pass; a cancelled query that it drops is forgotten here too. */
+  /** The controller's pass. */
   dequeuePass(now: Instant, sink: DequeueSink): void {
-    this.controller.dequeuePass(now, {
+    this.controller.dequeuePass(now, this.forgetting(sink));
+  }
+
+  /** For passes of the controller: a cancelled query that it drops is forgotten here too. */
+  forgetting(sink: DequeueSink): DequeueSink {
+    return {
       admitted: (q) => sink.admitted(q),
       rejected: (q) => sink.rejected(q),
       stillQueued: (q) => sink.stillQueued(q),
@@ -172,6 +177,6 @@ export class AdmissionService {
         this.#entries.delete(q.id);
         sink.cancelled(q);
       },
-    });
+    };
   }
 }
