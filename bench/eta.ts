@@ -118,11 +118,11 @@ const { "true holds": floor, "what has ended so far": own } = beliefs;
 const few = { "true holds": floor!, "what has ended so far": own! };
 judge("one coordinator", ONE_COORDINATOR, beliefs);
 judge("admissiond", ADMISSIOND, few);
-// Too costly for as many, and insight has no bars for it: how often others will come is not known.
+// Costlier, as how often others will come takes part in it.
 const three = accuracyOf({
   deciders: THREE_COORDINATORS,
   beliefs: { "what has ended so far": own! },
-  trials: Math.ceil(SNAPSHOTS / 5),
+  trials: Math.ceil(SNAPSHOTS / 2),
 });
 printTable("three coordinators", three, ["what has ended so far"]);
 

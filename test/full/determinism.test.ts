@@ -13,7 +13,10 @@ const ROOT = resolve(import.meta.dirname, "../..");
 const SEEDS = Array.from({ length: 60 }, (_, i) => 1000 + i);
 const dist = mkdtempSync(join(tmpdir(), "waterhole-dist-"));
 
+let here: readonly string[] = [];
+
 beforeAll(() => {
+  here = SEEDS.map(digestOf);
   execFileSync("npx", ["tsc", "-p", "tsconfig.build.json", "--outDir", dist], { cwd: ROOT });
   // What the compiled program is imported as.
   execFileSync("cp", [join(ROOT, "package.json"), dist]);
@@ -22,8 +25,6 @@ beforeAll(() => {
 afterAll(() => rmSync(dist, { recursive: true }));
 
 describe("the same bytes on every version", () => {
-  const here = SEEDS.map(digestOf);
-
   test.each(["20", "22", "24"])("Node %s", (version) => {
     const script = join(import.meta.dirname, "digest.mjs");
     const run = ["-y", "-p", `node@${version}`, "node"];

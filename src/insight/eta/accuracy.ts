@@ -20,7 +20,7 @@ import type { Workload } from "../../workload/workload.ts";
 import type { Decision } from "./decision-observer.ts";
 import { type EtaSnapshot, queueOf, snapshotOf, wholeMicros } from "./eta-snapshot.ts";
 import type { HoldSources } from "./hold-book.ts";
-import { type EtaInterval, predictWaits, RUNS } from "./predict.ts";
+import { type EtaInterval, predictWait, RUNS } from "./predict.ts";
 import { TrafficWatch } from "./traffic-watch.ts";
 
 /** What the holds of one snapshot's queries are believed to be; `look` counts the snapshots. */
@@ -122,7 +122,7 @@ class Study extends TrafficWatch {
     const byBelief: Record<string, { interval: EtaInterval; timeoutChance: number }> = {};
     for (const [name, belief] of Object.entries(this.#input.beliefs)) {
       const options = { seed: look, flags: this.#input.flags };
-      const { interval, timeoutChance } = predictWaits(snapshot, belief(look, this.holds), options)[chosen]!;
+      const { interval, timeoutChance } = predictWait(snapshot, belief(look, this.holds), chosen, options);
       // Too early: nobody of some pool has ended.
       if (interval === null) return;
       byBelief[name] = { interval, timeoutChance: timeoutChance! };

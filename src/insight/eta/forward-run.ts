@@ -39,7 +39,7 @@ import {
   wholeMicros,
 } from "./eta-snapshot.ts";
 
-/** By index in the snapshot's `queued`. */
+/** By index in the snapshot's `queued`; of those who are asked about. */
 export interface ForwardResult {
   /** Milliseconds from the snapshot to the decision. */
   readonly waits: Float64Array;
@@ -77,8 +77,10 @@ export class ForwardRuns {
   readonly #later: readonly Part[];
   /** Of the queued ones, milliseconds from the moment on. */
   readonly #timeouts: readonly number[];
+  readonly #asked: ReadonlySet<number>;
 
-  constructor(snapshot: EtaSnapshot, flags: ImpalaFlags = DEFAULT_FLAGS) {
+  /** `asked`: whose decisions a run goes on for, by index in `queued`; everybody's when left out. */
+  constructor(snapshot: EtaSnapshot, flags: ImpalaFlags = DEFAULT_FLAGS, asked?: readonly number[]) {
     this.#snapshot = snapshot;
     this.#flags = flags;
     this.#scenario = scenarioOf(snapshot);
@@ -90,6 +92,7 @@ export class ForwardRuns {
     const configs = new Map(Object.entries(snapshot.configs).map(([pool, c]) => [pool, withoutQuotas(c)]));
     this.#configOf = (pool) => configs.get(pool) ?? DEFAULT_POOL_CONFIG;
     this.#timeouts = snapshot.queued.map((q) => Math.max(0, q.enqueuedAt + q.timeout - now));
+    this.#asked = new Set(asked ?? snapshot.queued.keys());
     this.#past = this.#pastOf(snapshot);
     this.#later = snapshot.arrivals.map((a, k) => ({
       ...a,
@@ -127,7 +130,7 @@ export class ForwardRuns {
   }
 
   run(draws: DrawnRun): ForwardResult {
-    const decisions = new Decisions(this.#timeouts, this.#start);
+    const decisions = new Decisions(this.#timeouts, this.#asked, this.#start);
     const workload = new ForwardWorkload(this.#start);
     for (const past of this.#past) workload.give(past, this.#holdOf(past, draws));
     if (this.#past.length > 0) workload.knock(this.#past[0]!.part, this.#start + TICK);
@@ -464,16 +467,18 @@ class ForwardWorkload implements Workload {
 class Decisions extends DecisionObserver implements ForwardResult {
   readonly waits: Float64Array;
   readonly outcomes: Decision[];
-  /** How many are not decided yet. */
+  /** How many of those who are asked about are not decided yet. */
   open: number;
+  readonly #asked: ReadonlySet<number>;
   readonly #start: number;
 
   /** Nobody waits longer than his timeout. */
-  constructor(timeouts: readonly number[], start: number) {
+  constructor(timeouts: readonly number[], asked: ReadonlySet<number>, start: number) {
     super();
     this.waits = Float64Array.from(timeouts);
     this.outcomes = timeouts.map(() => "timedOut");
-    this.open = timeouts.length;
+    this.open = asked.size;
+    this.#asked = asked;
     this.#start = start;
   }
 
@@ -483,7 +488,7 @@ class Decisions extends DecisionObserver implements ForwardResult {
     // Waits of whole topic rounds are often equal, and have to stay so.
     this.waits[part.index] = wholeMicros(at - this.#start);
     this.outcomes[part.index] = outcome;
-    this.open--;
+    if (this.#asked.has(part.index)) this.open--;
   }
 }
 

@@ -54,41 +54,70 @@ export interface PredictOptions {
   readonly onRun?: (done: number) => void;
 }
 
-export function predictWaits(given: EtaSnapshot, holds: HoldSources, options: PredictOptions = {}): Prediction[] {
+/** Of everybody who waits. */
+export const predictWaits = (given: EtaSnapshot, holds: HoldSources, options: PredictOptions = {}): Prediction[] =>
+  predict(
+    given,
+    holds,
+    given.queued.map((_, i) => i),
+    options,
+  );
+
+/** Of the i-th who waits: the same, for less, as the runs end with its decision. */
+export const predictWait = (
+  given: EtaSnapshot,
+  holds: HoldSources,
+  i: number,
+  options: PredictOptions = {},
+): Prediction => predict(given, holds, [i], options)[0]!;
+
+function predict(
+  given: EtaSnapshot,
+  holds: HoldSources,
+  asked: readonly number[],
+  { flags, seed = 1, onRun }: PredictOptions,
+): Prediction[] {
   const snapshot = withRivalsOnly(given, holds);
-  const { queued } = snapshot;
   const sources = sourcesOf(snapshot, holds);
-  const known = sources !== null;
-  const waits = queued.map(() => new Float64Array(RUNS));
-  const timeouts = new Int32Array(queued.length);
-  if (known) {
-    const forward = new ForwardRuns(snapshot, options.flags);
+  const waits = asked.map(() => new Float64Array(RUNS));
+  const timeouts = new Int32Array(asked.length);
+  if (sources !== null) {
+    const forward = new ForwardRuns(snapshot, flags, asked);
     for (let run = 0; run < RUNS; run++) {
-      const result = forward.run(drawsOf(snapshot, sources, run, options.seed ?? 1));
-      queued.forEach((_, i) => {
-        waits[i]![run] = result.waits[i]!;
-        if (result.outcomes[i] === "timedOut") timeouts[i]!++;
+      const result = forward.run(drawsOf(snapshot, sources, run, seed));
+      asked.forEach((i, n) => {
+        waits[n]![run] = result.waits[i]!;
+        if (result.outcomes[i] === "timedOut") timeouts[n]!++;
       });
-      options.onRun?.(run + 1);
+      onRun?.(run + 1);
     }
   }
-  const positions = new Map<string, number>();
-  const heads = new Map<string, string | null>();
-  return queued.map((q, i): Prediction => {
-    const queue = queueOf(snapshot, q);
-    const position = (positions.get(queue) ?? 0) + 1;
-    positions.set(queue, position);
-    if (position === 1) heads.set(queue, q.reason === null ? null : queueReasonText(q.reason));
+  const places = placesOf(snapshot);
+  return asked.map((i, n): Prediction => {
+    const { query, pool, coordinator } = snapshot.queued[i]!;
     return {
-      query: q.query,
-      pool: q.pool,
-      coordinator: q.coordinator,
-      position,
-      interval: known ? intervalOf(waits[i]!) : null,
-      timeoutChance: known ? timeouts[i]! / RUNS : null,
-      waitsFor: heads.get(queue) ?? null,
-      basis: known ? sources.queued[i]!.basis : null,
+      query,
+      pool,
+      coordinator,
+      ...places[i]!,
+      interval: sources === null ? null : intervalOf(waits[n]!),
+      timeoutChance: sources === null ? null : timeouts[n]! / RUNS,
+      basis: sources === null ? null : sources.queued[i]!.basis,
     };
+  });
+}
+
+/** Of everybody who waits: where he stands in his queue, and what its head waits for. */
+function placesOf(s: EtaSnapshot): Pick<Prediction, "position" | "waitsFor">[] {
+  const queues = new Map<string, { length: number; readonly waitsFor: string | null }>();
+  return s.queued.map((q) => {
+    const name = queueOf(s, q);
+    let queue = queues.get(name);
+    if (queue === undefined) {
+      queue = { length: 0, waitsFor: q.reason === null ? null : queueReasonText(q.reason) };
+      queues.set(name, queue);
+    }
+    return { position: ++queue.length, waitsFor: queue.waitsFor };
   });
 }
 

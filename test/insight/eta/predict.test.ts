@@ -7,7 +7,7 @@ import { ArrivalBook } from "../../../src/insight/eta/arrival-book.ts";
 import type { EtaSnapshot, QueuedQuery, RunningQuery } from "../../../src/insight/eta/eta-snapshot.ts";
 import { ForwardRuns } from "../../../src/insight/eta/forward-run.ts";
 import { believed, drawRemaining, HoldBook } from "../../../src/insight/eta/hold-book.ts";
-import { etaText, predictWaits, roughly } from "../../../src/insight/eta/predict.ts";
+import { etaText, predictWait, predictWaits, roughly } from "../../../src/insight/eta/predict.ts";
 
 const POOL = "root.a";
 const SCENARIO = parseScenario(
@@ -416,6 +416,12 @@ describe("insight 5 predictions", () => {
   test("the same snapshot gives the same bytes, another seed others", () => {
     expect(predictWaits(s, book)).toEqual(predictWaits(s, book));
     expect(predictWaits(s, book, { seed: 2 })[0]!.interval!.runs).not.toEqual(predictWaits(s, book)[0]!.interval!.runs);
+  });
+
+  test("one alone is told the same as among all", () => {
+    predictWaits(s, book).forEach((p, i) => {
+      expect(predictWait(s, book, i)).toEqual(p);
+    });
   });
 
   test("nothing known, nothing claimed", () => {
