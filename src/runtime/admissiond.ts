@@ -191,7 +191,7 @@ const deskOf = (q: AdmissionQuery): ServiceDesk => q.owner as ServiceDesk;
 
 /** Without having been told to: their coordinator named them no more, or is gone. */
 function tellReleased(released: readonly AdmissionQuery[]): void {
-  for (const q of released) deskOf(q).tell({ kind: "released", query: q.id });
+  for (const q of released) deskOf(q).released(q.id);
 }
 
 /** One that waits. */
@@ -283,7 +283,7 @@ class ServiceDesk implements AdmissionDesk {
     const { submittedAt, timeout } = waiting.q;
     const at = heardAt(timing.calls, submittedAt, timeout, now) as Instant;
     const hear = (): void => {
-      if (this.#isOpen) this.#hear(waiting, around.now());
+      if (this.#isOpen && this.#waiting.get(waiting.q.id) === waiting) this.#hear(waiting, around.now());
     };
     if (at > now) around.timers.at(at, hear);
     else around.soon(hear);
@@ -297,6 +297,12 @@ class ServiceDesk implements AdmissionDesk {
     if (decision === null) this.tell(cancelledEvent(q, true, now));
     else this.tell({ kind: "heard", decision, at: now });
     this.#admissiond.changed();
+  }
+
+  /** Whether its coordinator has heard of it or not. */
+  released(query: string): void {
+    this.#ends(query);
+    this.tell({ kind: "released", query });
   }
 
   #ends(query: string): void {

@@ -348,10 +348,21 @@ export class Coordinator implements TopicReader {
 
   /** By `admissiond`: a heartbeat did not name it, or its coordinator is gone from the cluster (9.5). */
   #releasedUnasked(q: LiveQuery, now: Instant): void {
-    this.#stopRunning(q, "failed", `The coordinator ${this.address} left the cluster`);
+    const why = `The coordinator ${this.address} left the cluster`;
+    if (q.state === "queued") this.#failUnheard(q, why);
+    else this.#stopRunning(q, "failed", why);
     this.#tellReleased(q, [...q.lost, ...q.releasing!.close()], now);
     q.isReleased = true;
     if (q.open.size === 0) this.#end(q, q.outcome, now);
+  }
+
+  /** It was let in, and its coordinator will not hear of it any more. */
+  #failUnheard(q: LiveQuery, why: string): void {
+    invariant(q.decision?.kind === "admission", "only what was let in is given back");
+    this.#place(q, q.decision);
+    q.state = "ending";
+    q.outcome = "failed";
+    q.error = why;
   }
 
   #tellReleased(q: LiveQuery, positions: readonly number[], now: Instant): void {

@@ -3,7 +3,6 @@
  *
  * A configuration is the same object until it changes: controllers compare it by identity.
  */
-import type { PoolSource } from "../config/pool-directory.ts";
 import type { Fault } from "../config/scenario.ts";
 import { fail } from "../core/assert.ts";
 import { DEFAULT_POOL_CONFIG, type PoolConfig } from "../core/pool-config.ts";
@@ -12,10 +11,15 @@ import type { Timers } from "./timers.ts";
 
 /** The pools as they are now; a fault can put others in their place. */
 export interface LivePools {
-  current(): PoolSource;
+  current(): PoolRecords;
   change(fault: ConfigChange): void;
   /** Files that are followed while the run goes on; left out: none are. */
   readonly followed?: FollowedFiles;
+}
+
+/** All that a run asks of a `PoolSource`. */
+export interface PoolRecords {
+  lookUp(pool: string): { readonly kind: "found"; readonly config: PoolConfig } | { readonly kind: "failed" };
 }
 
 export type ConfigChange = Extract<Fault, { kind: "configChanges" }>;

@@ -141,7 +141,7 @@ describe("Ctrl-C waits for nobody that nobody waits for", () => {
       death: "all coordinators die",
     });
     const requests = { ...scenario, arrivals: scenario.arrivals.slice(0, 1) };
-    const faults = [...requests.faults, { kind: "statestoreStarts", at: 3_600_000 as Instant } as const];
+    const faults = [...requests.faults, { kind: "statestoreStarts", at: 36_000_000 as Instant } as const];
     // Without it the statestore's return would be waited for.
     expect(stepped({ ...requests, faults }).endedAt).toBeNull();
     expect(stepped({ ...requests, faults }, { drainAt: 5000 }).endedAt).toBe(5000);
@@ -174,5 +174,35 @@ describe("9.5 a coordinator that executes dies as a whole, in both drivers", () 
     const hosts = events.flatMap((e) => (e.kind === "fragmentStarted" ? [e.host] : []));
     expect(hosts.sort()).toEqual(["exec-1:27000", "exec-2:27000", "exec-3:27000"]);
     expect(fates(events)).toEqual(fates(simulated(scenario)));
+  });
+});
+
+describe("9.5 a coordinator that is missed, and lives, has not heard yet that its query may run", () => {
+  test("admissiond gives the place back, the query fails, and what was to be heard is not heard", () => {
+    const scenario = small({
+      cluster: { admission: "admissiond", coordinators: COORDINATORS["two apart"] },
+      // Calls of 10 ms and pauses of 5 s: let in at 10.5 s it would hear at 15.03 s, and is missed at 11 s.
+      flags: {
+        default_pool_max_requests: "1",
+        admission_status_wait_time_ms: "10",
+        admission_status_retry_time_ms: "5000",
+      },
+      query: { duration: "10500ms" },
+      arrivals: [
+        { at: "0s", coordinator: "coord-2", query: "q", count: 1 },
+        { at: "0s", coordinator: "coord-1", query: "q", count: 1 },
+        { at: "12s", coordinator: "coord-2", query: "q", count: 1 },
+      ],
+      faults: [{ fault: "coordinatorCutOff", at: "1s", host: "coord-1" }],
+    });
+    const { events, endedAt } = stepped(scenario);
+    expect(endedAt).not.toBeNull();
+    expect(Object.values(fates(events)).sort()).toEqual([
+      "immediately finished",
+      "immediately finished",
+      "queued fromQueue failed",
+    ]);
+    expect(fates(events)).toEqual(fates(simulated(scenario)));
+    expectSameAgain(events.filter((e) => e.kind === "controllerCall"));
   });
 });

@@ -4,13 +4,15 @@
  *
  * What is left has to be what virtual time says, to the microsecond.
  */
+
+import type { ImpalaFlags } from "../../src/config/impala-flags.ts";
 import type { Scenario } from "../../src/config/scenario.ts";
 import { changedPools, flagsOf, openPools } from "../../src/config/scenario-pools.ts";
 import type { RunEvent } from "../../src/core/events.ts";
 import type { Bytes, Instant } from "../../src/core/units.ts";
 import { unreachableText } from "../../src/runtime/fleet.ts";
 import { type FleetControl, LiveCluster } from "../../src/runtime/live-cluster.ts";
-import { PoolsInForce } from "../../src/runtime/live-pools.ts";
+import { type ConfigChange, type LivePools, PoolsInForce } from "../../src/runtime/live-pools.ts";
 import {
   CANCELLED_CODE,
   type FragmentError,
@@ -22,10 +24,11 @@ import {
 import { Timers } from "../../src/runtime/timers.ts";
 import { poolResolver } from "../../src/workload/pool-resolver.ts";
 import { createWorkload } from "../../src/workload/scenario-workload.ts";
+import type { Workload } from "../../src/workload/workload.ts";
 import { SteppedClock } from "./stepped-clock.ts";
 
 /** Emulated milliseconds in which every run of a test is over. */
-const A_LONG_TIME = 2_000_000;
+const A_LONG_TIME = 10_000_000;
 
 export interface Stepped {
   readonly events: readonly RunEvent[];
@@ -37,20 +40,32 @@ export interface Stepped {
 
 /** Everything that a run of the scenario tells, until it is over; `drainAt`: Ctrl-C then. */
 export function stepped(scenario: Scenario, { drainAt }: { readonly drainAt?: number } = {}): Stepped {
-  const events: RunEvent[] = [];
   const flags = flagsOf(scenario);
   let pools = openPools(scenario, flags);
   const workload = createWorkload(
     scenario,
     poolResolver(() => pools, flags, scenario.users),
   );
-  const inForce = new PoolsInForce({
+  const live = {
     current: () => pools,
-    change: (fault) => {
+    change: (fault: ConfigChange) => {
       pools = changedPools(pools, fault);
       workload.configurationChanged();
     },
-  });
+  };
+  return steppedRun({ scenario, flags, workload, pools: live }, drainAt);
+}
+
+export interface SteppedParts {
+  readonly scenario: Scenario;
+  readonly flags: ImpalaFlags;
+  readonly workload: Workload;
+  readonly pools: LivePools;
+}
+
+export function steppedRun({ scenario, flags, workload, pools }: SteppedParts, drainAt?: number): Stepped {
+  const events: RunEvent[] = [];
+  const inForce = new PoolsInForce(pools);
   const clock = new SteppedClock();
   const timers = new Timers(clock, undefined, clock);
   let endedAt: Instant | null = null;
@@ -113,7 +128,7 @@ class SteppedFleet implements FleetControl {
     this.orders.push(query);
     const until = (query.admittedAt + query.duration) as Instant;
     for (const { task, host, memLimit, siblings, peak } of fragments) {
-      this.#open.set(task, { host, pool: query.pool, reserves: memLimit > 0 ? memLimit / siblings : peak });
+      this.#open.set(task, { host, pool: query.pool, reserves: memLimit > 0 ? Math.floor(memLimit / siblings) : peak });
       if (this.#lost.has(host)) this.#clock.soon(() => this.#ends(task, lostError(host)));
       else {
         this.#tell.progress([{ kind: "started", task, at: this.#clock.now() }]);
@@ -169,7 +184,7 @@ class SteppedFleet implements FleetControl {
   }
 
   refuse(): void {
-    throw new Error("nobody refuses here");
+    // There is room for everything.
   }
 }
 
