@@ -51,6 +51,8 @@ export interface Outcome {
   /** Of the admitted, milliseconds. */
   readonly meanWait: number;
   readonly longestWait: number;
+  /** Of all that stood in the queue, however they left it. */
+  readonly longestQueued: number;
   /** Over all submitted, Infinity when more than 5 % are lost. */
   readonly p95: number;
   /** The same by class name, where the run kept them apart. */

@@ -164,6 +164,7 @@ export function runPoolModel(run: ModelRun, pool: ModelPool): Outcome {
     spilled: c.spilled,
     meanWait: c.admitted === 0 ? 0 : sumWaits / c.admitted,
     longestWait,
+    longestQueued: c.timedOut > 0 ? Math.max(longestWait, pool.timeout) : longestWait,
     p95: quantileOfBuckets(waits, c.submitted, 0.95, longestWait),
     p95ByClass: {},
     peakRunning,

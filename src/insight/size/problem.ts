@@ -183,6 +183,7 @@ function added(a: Outcome, b: Outcome): Outcome {
     spilled: a.spilled + b.spilled,
     meanWait: admitted === 0 ? 0 : (a.meanWait * a.admitted + b.meanWait * b.admitted) / admitted,
     longestWait: Math.max(a.longestWait, b.longestWait),
+    longestQueued: Math.max(a.longestQueued, b.longestQueued),
     p95: a.submitted === 0 ? b.p95 : b.submitted === 0 ? a.p95 : Math.max(a.p95, b.p95),
     p95ByClass: { ...a.p95ByClass, ...b.p95ByClass },
     peakRunning: Math.max(a.peakRunning, b.peakRunning),

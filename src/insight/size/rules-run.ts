@@ -103,6 +103,7 @@ export class OutcomeObserver extends SilentObserver {
   private cutOffCount = 0;
   private sumWaits = 0;
   private longestWait = 0;
+  private longestQueued = 0;
   private running = 0;
   private peakRunning = 0;
   private queue = 0;
@@ -138,9 +139,9 @@ export class OutcomeObserver extends SilentObserver {
     if (this.queue > this.peakQueued) this.peakQueued = this.queue;
   }
 
-  override admitted(at: number, q: QueryFacts, path: AdmissionPath, _waited: number, cluster: number): void {
+  override admitted(at: number, q: QueryFacts, path: AdmissionPath, waited: number, cluster: number): void {
     if (this.own[q.pool] !== true) return;
-    if (path === "fromQueue") this.queue--;
+    if (path === "fromQueue") this.leave(waited);
     const wait = at - q.intended;
     this.admittedCount++;
     this.sumWaits += wait;
@@ -158,26 +159,26 @@ export class OutcomeObserver extends SilentObserver {
     this.changeMemory(at, cluster);
   }
 
-  override rejected(_at: number, q: QueryFacts, _reason: RejectReason, _waited: number, fromQueue: boolean): void {
+  override rejected(_at: number, q: QueryFacts, _reason: RejectReason, waited: number, fromQueue: boolean): void {
     if (this.own[q.pool] !== true) return;
     this.rejectedCount++;
-    if (fromQueue) this.queue--;
+    if (fromQueue) this.leave(waited);
   }
 
-  override timedOut(_at: number, q: QueryFacts): void {
+  override timedOut(_at: number, q: QueryFacts, waited: number): void {
     if (this.own[q.pool] !== true) return;
     this.timedOutCount++;
-    this.queue--;
+    this.leave(waited);
   }
 
   override unresolved(_at: number, q: QueryFacts): void {
     if (this.own[q.pool] === true) this.cutOffCount++;
   }
 
-  override cancelled(_at: number, q: QueryFacts, _waited: number, wasQueued: boolean): void {
+  override cancelled(_at: number, q: QueryFacts, waited: number, wasQueued: boolean): void {
     if (this.own[q.pool] !== true) return;
     this.cutOffCount++;
-    if (wasQueued) this.queue--;
+    if (wasQueued) this.leave(waited);
   }
 
   override memoryReleased(at: number, q: QueryFacts, bytes: number): void {
@@ -202,6 +203,11 @@ export class OutcomeObserver extends SilentObserver {
   override ended(at: number): void {
     this.changeMemory(at, 0);
     this.end = at;
+  }
+
+  private leave(waited: number): void {
+    this.queue--;
+    if (waited > this.longestQueued) this.longestQueued = waited;
   }
 
   private changeMemory(at: number, by: number): void {
@@ -231,6 +237,7 @@ export class OutcomeObserver extends SilentObserver {
       spilled: this.spilledCount,
       meanWait: this.admittedCount === 0 ? 0 : this.sumWaits / this.admittedCount,
       longestWait: this.longestWait,
+      longestQueued: this.longestQueued,
       p95: quantileOfBuckets(this.waits, this.submittedCount, 0.95, this.longestWait),
       p95ByClass,
       peakRunning: this.peakRunning,

@@ -24,7 +24,7 @@ export function isSameRun(done: Setting, outcome: Outcome, wanted: Setting, rule
   return (
     (done.maxRunning === wanted.maxRunning || (rules.counts && outcome.peakRunning < running)) &&
     (done.maxQueued === wanted.maxQueued || (rules.counts && outcome.peakQueued < queued)) &&
-    (done.timeout === wanted.timeout || (outcome.timedOut === 0 && outcome.longestWait < timeout))
+    (done.timeout === wanted.timeout || (outcome.timedOut === 0 && outcome.longestQueued < timeout))
   );
 }
 

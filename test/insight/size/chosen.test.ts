@@ -32,6 +32,7 @@ function outcomeOf({ p95, lost, spilled }: Made, { day }: Job): Outcome {
     spilled: onDay(spilled, day),
     meanWait: 0,
     longestWait: onDay(p95, day),
+    longestQueued: onDay(p95, day),
     p95: onDay(p95, day),
     p95ByClass: {},
     peakRunning: 20,

@@ -1,9 +1,10 @@
 import { describe, expect, test } from "vitest";
+import { parseScenario } from "../../../src/config/scenario-file.ts";
 import type { Outcome } from "../../../src/insight/size/outcome.ts";
 import { type Engine, Evaluator } from "../../../src/insight/size/problem.ts";
 import { keyOf, type Setting } from "../../../src/insight/size/setting.ts";
 import { isSameRun, outcomesOf } from "../../../src/insight/size/sharing.ts";
-import { GiB, gridAround, NOW, problemOf, type Traffic } from "./size-fixtures.ts";
+import { evaluatorOver, GiB, gridAround, NOW, POOL, problemOf, type Traffic } from "./size-fixtures.ts";
 
 const COUNTS = { counts: true };
 
@@ -39,6 +40,7 @@ describe("insight 3.4 item 8: untouched limits", () => {
     spilled: 0,
     meanWait: 0,
     longestWait: 5000,
+    longestQueued: 5000,
     p95: 0,
     p95ByClass: {},
     peakRunning: 12,
@@ -68,6 +70,34 @@ describe("insight 3.4 item 8: untouched limits", () => {
     expect(isSameRun(NOW, outcome({ peakRunning: 20 }), { ...NOW, maxRunning: 21 }, COUNTS)).toBe(false);
     expect(isSameRun(NOW, outcome({ timedOut: 1 }), { ...NOW, timeout: 60_000 }, COUNTS)).toBe(false);
     expect(isSameRun(NOW, outcome({ peakQueued: 50 }), { ...NOW, maxQueued: 60 }, COUNTS)).toBe(false);
+  });
+
+  test("who left the queue without an answer has waited too: he would have timed out", () => {
+    const gone = outcome({ cutOff: 1, longestQueued: 7000 });
+    expect(isSameRun(NOW, gone, { ...NOW, timeout: 7000 }, COUNTS)).toBe(false);
+    expect(isSameRun(NOW, gone, { ...NOW, timeout: 7001 }, COUNTS)).toBe(true);
+  });
+
+  test("insight 3.4 item 8: a queue that dies with its coordinator is as long as it was", () => {
+    // The second waits from 1 s until its coordinator dies at 8 s: with a timeout of 6.999 s it would not have.
+    const dying = parseScenario(
+      `
+cluster: { executors: [{ count: 1, memory: 100gb }], coordinators: [{ count: 1, on: dedicated }] }
+pools: flags
+queries: { q: { pool: ${POOL}, estimate: 1gb, duration: 60s, uses: { peak: 1mb } } }
+arrivals: [{ at: 0s }, { at: 1s }]
+faults: [{ at: 8s, fault: coordinatorDies, host: coord-1 }]
+`,
+      "/dying.yaml",
+    );
+    const evaluator = evaluatorOver(dying);
+    const setting = { ...NOW, maxRunning: 1, timeout: 60_000 };
+    const run = (timeout: number): Outcome =>
+      evaluator.run({ engine: "rules", day: 0, from: 0, to: 2, setting: { ...setting, timeout } });
+    const o = run(60_000);
+    expect(o).toMatchObject({ admitted: 1, cutOff: 2, timedOut: 0, longestWait: 0, longestQueued: 7000 });
+    for (const timeout of [6999, 7001])
+      expect(isSameRun(setting, o, { ...setting, timeout }, COUNTS)).toBe(run(timeout).timedOut === 0);
   });
 
   test("with several controllers counts are not shared, timeouts are", () => {
