@@ -34,6 +34,10 @@ export interface PoolSummary {
   readonly cancelled: number;
   /** Refused before admission although they have a pool: their coordinator was gone. */
   readonly unresolved: number;
+  /**
+   * With `admissiond` also queries of coordinators that died: they stand in its queue, and in the product's
+   * `local-num-queued`, until they are refused at the head (T-59). Only what nothing could move any more is left here.
+   */
   readonly stillWaiting: number;
   readonly finished: number;
   readonly failed: number;
