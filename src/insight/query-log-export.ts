@@ -42,6 +42,8 @@ interface InFlight {
   readonly submitted: Submitted;
   admitted: Admitted | null;
   wasQueued: boolean;
+  /** Its first fragment, and its last. */
+  begun: number | null;
   started: number | null;
   spilled: number;
   readonly peaks: Map<string, number>;
@@ -52,15 +54,22 @@ export class QueryLogExport {
   private readonly inFlight = new Map<string, InFlight>();
   private readonly write: (row: QueryLogRow) => void;
   private readonly figuresOf: (submitted: Submitted) => RequestFigures;
+  private readonly isToldLater: boolean;
   private readonly epoch: number;
 
+  /**
+   * `isToldLater`: with `admissiond` a coordinator hears of an admission after it was decided, and only then its timeline
+   * says so and its query begins (admission 7.7, 10.3).
+   */
   constructor(
     write: (row: QueryLogRow) => void,
     figuresOf: (submitted: Submitted) => RequestFigures,
+    isToldLater = false,
     epoch: number = DEFAULT_EPOCH,
   ) {
     this.write = write;
     this.figuresOf = figuresOf;
+    this.isToldLater = isToldLater;
     this.epoch = epoch;
   }
 
@@ -76,6 +85,7 @@ export class QueryLogExport {
           submitted: e,
           admitted: null,
           wasQueued: false,
+          begun: null,
           started: null,
           spilled: 0,
           peaks: new Map(),
@@ -94,6 +104,7 @@ export class QueryLogExport {
         return;
       case "fragmentStarted":
         this.with(e.query, (q) => {
+          q.begun ??= e.at;
           q.started = e.at;
           add(q.instances, e.host, 1);
         });
@@ -179,7 +190,7 @@ export class QueryLogExport {
       cluster_memory_admitted: admitted.cluster,
       executor_group: admitted.group,
       compressed_bytes_spilled: q.spilled,
-      event_completed_admission: since(admitted.at),
+      event_completed_admission: since(this.isToldLater ? (q.begun ?? admitted.at) : admitted.at),
       event_all_backends_started: q.started === null ? since(admitted.at) : since(q.started),
       event_rows_available: done,
       event_first_row_fetched: done,

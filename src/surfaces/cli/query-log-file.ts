@@ -42,6 +42,7 @@ export class QueryLogFile {
     this.#export = new QueryLogExport(
       (row) => this.#write(row),
       (submitted) => this.#figuresOf(submitted.query, submitted.queryClass),
+      scenario.cluster.admission === "admissiond",
     );
   }
 

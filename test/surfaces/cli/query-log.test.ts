@@ -45,10 +45,16 @@ function file(name: string, text: string): string {
 const demandIn = async (log: string): Promise<Demand> => demandOf(await readQueryLog(log), DEFAULT_DEMAND);
 
 describe("surfaces 10 item 14: export, import, replay, export again", () => {
-  test.each(["first.csv", "first.jsonl"])("the same requests, waits, holds and amounts through %s", async (name) => {
+  test.each([
+    ["first.csv", "distributed"],
+    ["first.jsonl", "distributed"],
+    // Here a coordinator hears of an admission later, and its timeline tells when it heard (7.7, 10.3).
+    ["heard.csv", "admissiond"],
+  ])("the same requests, waits, holds and amounts through %s, %s", async (name, admission) => {
+    const under = (text: string): string => text.replace("cluster:\n", `cluster:\n  admission: ${admission}\n`);
     const first = join(dir, name);
     const second = join(dir, `second-${name}`);
-    const run = await waterhole("simulate", file("mixed.yaml", MIXED), "--no-records", "--query-log", first);
+    const run = await waterhole("simulate", file("mixed.yaml", under(MIXED)), "--no-records", "--query-log", first);
     expect(run.stderr).toBe("");
     const one = await demandIn(first);
     expect(one.requests.length).toBeGreaterThan(400);
@@ -57,7 +63,7 @@ describe("surfaces 10 item 14: export, import, replay, export again", () => {
     );
     const replay = await waterhole(
       "simulate",
-      file("replay.yaml", REPLAY(first)),
+      file("replay.yaml", under(REPLAY(first))),
       "--no-records",
       "--query-log",
       second,
