@@ -121,6 +121,12 @@ function parseYaml(text: string, lineCounter: LineCounter, file: string) {
 
 function yamlError(error: YAMLError, lines: LineCounter, file: string): ConfigError {
   const { line, col } = lines.linePos(error.pos[0]);
+  if (error.code === "MULTIPLE_DOCS")
+    return new ConfigError(
+      { file, line, column: col },
+      "a second YAML document begins here. Expected one scenario in a file",
+      "Take out the line  ---  or write a file for each.",
+    );
   const text = error.message.split("\n")[0]?.trim() ?? error.code;
   return new ConfigError({ file, line, column: col }, `this is no YAML: ${text}`, yamlRemedy(error.code));
 }

@@ -483,6 +483,13 @@ describe("files that are no scenario", () => {
     expect(errorOf(() => readScenario(dir)).message).toContain("it is a folder");
   });
 
+  test("two YAML documents in one file", () => {
+    const file = written("two.yaml", "name: a\n---\nname: b\n");
+    expect(errorOf(() => readScenario(file)).message).toContain(
+      "two.yaml:2:1: a second YAML document begins here. Expected one scenario in a file. Take out the line",
+    );
+  });
+
   test("10 MB of anything are refused before they are parsed", () => {
     const file = written("large.yaml", new Uint8Array(10 * MB).fill(91));
     expect(errorOf(() => readScenario(file)).message).toContain(

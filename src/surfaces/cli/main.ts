@@ -46,6 +46,8 @@ function newProgram(surroundings: Surroundings, exit: (code: number) => void): C
     .option("--color", "colours, also where there is no terminal")
     .option("--no-color", "no colours")
     .exitOverride()
+    // Narrow terminals too get lines that break between words.
+    .configureHelp({ minWidthToWrap: 16 })
     .configureOutput({
       writeOut: (text) => surroundings.stdout.write(text),
       writeErr: (text) => surroundings.stderr.write(text),

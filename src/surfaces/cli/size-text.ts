@@ -85,7 +85,7 @@ export function reportLines(r: SizeReport, look: Look): string[] {
           .map(([why, n]) => `${n} ${DROPPED[why as DropReason]}`)
           .join(", ") || "none"
       }`,
-      `${effort.modelRuns} runs of the pool model (${millions(effort.modelQueries)} M queries), ${effort.rulesRuns} by the rules (${millions(effort.rulesQueries)} M)`,
+      `${effort.modelRuns} runs of the pool model (${millions(effort.modelQueries)} queries), ${effort.rulesRuns} by the rules (${millions(effort.rulesQueries)})`,
       `assumed: ${r.assumptions.join("; ")}`,
     ]),
   ];
@@ -152,4 +152,4 @@ const notBelowZero = (i: SizeRow["p95Interval"]): SizeRow["p95Interval"] =>
 const signed = (ms: number): string => `${ms > 0 ? "+" : ""}${(ms / 1000).toFixed(2)} s`;
 /** As far as small differences show. */
 const finePercent = (share: number): string => (share < 0.1 ? percent(share) : `${(share * 100).toFixed(1)} %`);
-const millions = (n: number): string => (n / 1e6).toFixed(1);
+const millions = (n: number): string => (n < 100_000 ? String(n) : `${(n / 1e6).toFixed(1)} M`);
