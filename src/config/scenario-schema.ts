@@ -504,7 +504,9 @@ export const SCENARIO_SCHEMA = z
         scratchBandwidth: size("What a host writes to or reads from scratch in a second.").prefault("1gb"),
         cores: z
           .union([z.literal("unlimited"), z.int().min(1)])
-          .describe("Cores of a host; more running instances than that slow each other.")
+          .describe(
+            "Cores of a host; more running instances than that slow each other. Recorded queries take as long as they did.",
+          )
           .prefault("unlimited"),
       })
       .describe("How virtual executors behave where the live fleet has real hardware.")

@@ -107,6 +107,8 @@ export interface QueryClass {
   readonly uses: Use;
   /** From admission to the last row, on an idle cluster with its peak granted. Live, operators take what they take. */
   readonly duration: Distribution;
+  /** From a log: durations are holds as they were, whatever ran beside (insight 4.3 item 7). */
+  readonly isRecorded?: true;
   /** The client gives up so long after it submitted, waiting or running; null: never. */
   readonly cancelAfter: Distribution | null;
   /** Statement text for profiles and logs. */

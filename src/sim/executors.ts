@@ -480,7 +480,9 @@ export class Executors {
     }
   }
 
+  /** A recorded hold has in it what others took of the cores, and takes it of those that are drawn. */
   #rateOf(q: SimQuery): number {
+    if (this.#classes[q.queryClass]!.isRecorded) return 1;
     const { hosts } = q.placement;
     let rate = 1;
     for (let i = 0; i < hosts.length; i++) {

@@ -328,6 +328,7 @@ class TraceClasses {
           spillable: true,
         },
         duration: { kind: "empirical", values: samples(c.holds) },
+        isRecorded: true,
         cancelAfter: null,
         statement: `select ... /* ${c.name} */`,
       }),

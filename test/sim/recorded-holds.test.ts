@@ -31,7 +31,7 @@ const ROW: TableRow = { ...TABLE_ROW, backends_count: 11, cluster_memory_admitte
 const logOf = (row: TableRow): string =>
   fileWith(csvOf(row.cluster_id === "waterhole" ? [row] : [row, { ...ROW, start_time_utc: "2026-08-22 11:00:00" }]));
 
-async function replay(row: TableRow, maxQueryMem = 0 as Bytes): Promise<Holds> {
+async function replay(row: TableRow, maxQueryMem = 0 as Bytes, more = "", model = ""): Promise<Holds> {
   const scenario = await withTraces(
     parseScenario(
       `
@@ -39,8 +39,9 @@ cluster:
   executors: [{ count: 10, memory: 100gb }]
   coordinators: [{ count: 1, on: dedicated }]
 pools: flags
-model: { scratchBandwidth: 100mb }
-arrivals: [{ trace: ${logOf(row)} }]
+model: { scratchBandwidth: 100mb${model} }
+${more === "" ? "" : "queries: { drawn: { estimate: 1gb, duration: 4s, uses: { peak: 1mb } } }"}
+arrivals: [{ trace: ${logOf(row)} }${more}]
 `,
       "/s.yaml",
     ),
@@ -104,4 +105,15 @@ describe("insight 4.3 item 7 recorded holds", () => {
       expect(holds[0]).toBeCloseTo(4000 + (more / (100 * MiB)) * 1000, 0);
     },
   );
+
+  test("cores that are shared slow what is drawn beside them, not what was recorded", async () => {
+    // One core a host, both run from 0 s on, the recorded one with two instances: a third of it for 4 s, then all.
+    const { holds } = await replay(
+      { ...ROW, compressed_bytes_spilled: 0 },
+      undefined,
+      ", { at: 0s, query: drawn }",
+      ", cores: 1",
+    );
+    expect(holds).toEqual([4000, 4000 + (2 / 3) * 4000].map((ms) => Math.round(ms * 1000) / 1000));
+  });
 });
