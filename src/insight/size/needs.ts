@@ -105,6 +105,17 @@ export class NeedBook {
     return this.requests.kinds.map((_, kind) => this.needOf(kind, config));
   }
 
+  /** Of the first group that takes requests of the pool; null: none does. */
+  groupOf(pool: string, { onlyCoordinators }: PoolConfig): string | null {
+    const { kinds } = this.requests;
+    for (let kind = 0; kind < kinds.length; kind++) {
+      if (kinds[kind]!.pool !== pool || kinds[kind]!.shape.coordinatorOnly) continue;
+      const plan = this.planOf(kind, 0, 0, onlyCoordinators);
+      if (plan !== null) return plan.schedule.group;
+    }
+    return null;
+  }
+
   /** Peak of each request on that of its hosts where it is largest; needs of other pools have other hosts. */
   peaksUnder({ onlyCoordinators }: PoolConfig): Float64Array {
     const { requests } = this;

@@ -85,8 +85,8 @@ export class Evaluator {
   private byRules(job: Job): Outcome {
     const { flags, pool, days } = this.problem;
     const sigma = job.sigma ?? this.problem.sigma;
-    const scenario = easedScenario(this.problem.scenario, job.ease);
     const needs = this.needs(job.day);
+    const scenario = easedScenario(this.problem.scenario, job.ease, needs.groupOf(pool, this.configOf(pool)));
     const problem = {
       scenario,
       flags,
@@ -146,11 +146,16 @@ export class Evaluator {
   }
 }
 
-function easedScenario(scenario: Scenario, ease: Job["ease"]): Scenario {
+/** One more executor is one of the group that the pool's queries run on. */
+function easedScenario(scenario: Scenario, ease: Job["ease"], group: string | null): Scenario {
   if (ease === undefined) return scenario;
   const { cluster } = scenario;
+  const line = Math.max(
+    0,
+    cluster.executors.findIndex((e) => e.group.name === group),
+  );
   const executors = cluster.executors.map((e, i) =>
-    ease === "slots" ? { ...e, slots: e.slots + 1 } : i === 0 ? { ...e, count: e.count + 1 } : e,
+    ease === "slots" ? { ...e, slots: e.slots + 1 } : i === line ? { ...e, count: e.count + 1 } : e,
   );
   return { ...scenario, cluster: { ...cluster, executors } };
 }

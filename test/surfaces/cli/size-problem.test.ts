@@ -5,9 +5,10 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { parseScenario } from "../../../src/config/scenario-file.ts";
-import { canAddExecutor } from "../../../src/insight/size/problem.ts";
+import { canAddExecutor, type Job } from "../../../src/insight/size/problem.ts";
 import { openProblem } from "../../../src/surfaces/cli/size-problem.ts";
 import type { RecordedRequests } from "../../../src/workload/recorded-requests.ts";
+import { evaluatorOver, NOW, POOL } from "../../insight/size/size-fixtures.ts";
 import { csvOf, fileWith, TABLE_ROW, type TableRow } from "../../workload/query-log/log-fixtures.ts";
 import { testFolder, waterhole } from "./command-line.ts";
 
@@ -215,5 +216,25 @@ ${more.startsWith(",") ? "" : more}`,
     { what: "a second line, and nobody names a host", s: scenario(`${TEN}, ${TEN}`), can: true },
   ])("$what: $can", ({ s, can }) => {
     expect(canAddExecutor(s)).toBe(can);
+  });
+
+  test("it is one of the group that the pool's queries run on", () => {
+    const grouped = parseScenario(
+      `cluster:
+  executors:
+    - { count: 10, memory: 100gb, executorGroup: root.other-1 }
+    - { count: 1, memory: 100gb, slots: 1, executorGroup: ${POOL}-1 }
+  coordinators: [{ count: 1, on: dedicated }]
+pools: flags
+queries: { q: { pool: ${POOL}, estimate: 1gb, duration: 10s, hosts: 1 } }
+arrivals: [{ at: 0s, count: 2 }]
+`,
+      "/grouped.yaml",
+    );
+    const evaluator = evaluatorOver(grouped);
+    const job: Job = { engine: "rules", day: 0, from: 0, to: 2, setting: NOW };
+    // One after the other on the one slot; at once with a second host.
+    expect(evaluator.run(job).longestWait).toBeGreaterThanOrEqual(10_000);
+    expect(evaluator.run({ ...job, ease: "executors" }).longestWait).toBe(0);
   });
 });
