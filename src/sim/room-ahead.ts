@@ -48,14 +48,13 @@ export function roomAhead(limit: number, others: readonly Holder[], own: Omit<Ho
   for (const progress of stepsOf(own.profile)) {
     const at = own.since + progress * own.duration;
     const wanted = shareOfPeak(own.profile, progress) * own.peak;
-    const left = Math.max(0, Math.min(own.most, limit - heldBy(others, at)));
+    const left = Math.min(own.most, limit - heldUpTo(limit, others, at));
     holding = Math.max(holding, Math.min(wanted, left));
     if (wanted <= left) continue;
     refused ??= { at: progress, holding: Math.floor(holding) };
     most = Math.min(most, own.peak - (wanted - left));
   }
-  const before = others.filter((o) => o.since < own.since);
-  return { most: Math.max(0, Math.floor(most)), refused, atStart: Math.max(0, limit - askedBy(before, own.since)) };
+  return { most: Math.max(0, Math.floor(most)), refused, atStart: limit - askedBefore(limit, others, own.since) };
 }
 
 /** Its peak is one of them, wherever it lies. */
@@ -64,11 +63,23 @@ function stepsOf(profile: FootprintProfile): readonly number[] {
   return [...new Set([...even, progressOfPeak(profile)])].sort((a, b) => a - b);
 }
 
-const heldBy = (others: readonly Holder[], at: Micros): number => others.reduce((sum, o) => sum + heldAt(o, at), 0);
+/** All that others hold, or the host's limit where that is less: then the rest of them makes no difference. */
+function heldUpTo(limit: number, others: readonly Holder[], at: Micros): number {
+  let held = 0;
+  for (let i = 0; i < others.length && held < limit; i++) held += heldAt(others[i]!, at, others[i]!.most);
+  return Math.min(limit, held);
+}
 
-/** What is refused them now they take as soon as it is free: a host that is asked for more than it has is full. */
-const askedBy = (others: readonly Holder[], at: Micros): number =>
-  others.reduce((sum, o) => sum + heldAt({ ...o, most: o.asks }, at), 0);
+/**
+ * The same of those who began before. What is refused them now they take as soon as it is free: a host that is asked
+ * for more than it has is full.
+ */
+function askedBefore(limit: number, others: readonly Holder[], at: Micros): number {
+  let asked = 0;
+  for (let i = 0; i < others.length && asked < limit; i++)
+    if (others[i]!.since < at) asked += heldAt(others[i]!, at, others[i]!.asks);
+  return Math.min(limit, asked);
+}
 
-const heldAt = ({ profile, peak, most, since, duration, until }: Holder, at: Micros): number =>
+const heldAt = ({ profile, peak, since, duration, until }: Holder, at: Micros, most: number): number =>
   at > until ? 0 : Math.min(most, shareOfPeak(profile, duration === 0 ? 1 : (at - since) / duration) * peak);
