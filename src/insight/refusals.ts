@@ -17,7 +17,7 @@ export interface Refusal {
   readonly text: string;
   /** Of "queue is not empty (size N)": the smallest and largest N. */
   readonly sizes: { readonly least: number; readonly most: number } | null;
-  readonly firstAt: number;
+  readonly firstAtMs: number;
   readonly firstQuery: string;
 }
 
@@ -31,7 +31,7 @@ export interface EarlyRefusal {
   readonly user: string;
   /** Empty: it found none. */
   readonly pool: string;
-  readonly firstAt: number;
+  readonly firstAtMs: number;
   readonly firstQuery: string;
 }
 
@@ -60,7 +60,7 @@ interface Group {
   readonly text: string;
   least: number;
   most: number;
-  readonly firstAt: number;
+  readonly firstAtMs: number;
   readonly firstQuery: string;
 }
 
@@ -87,7 +87,7 @@ export class Refusals {
   #add(key: string, at: number, query: () => string, text: () => string, size: number): void {
     const group = this.#groups.get(key);
     if (group === undefined) {
-      const made = { count: 1, text: text(), least: size, most: size, firstAt: at, firstQuery: query() };
+      const made = { count: 1, text: text(), least: size, most: size, firstAtMs: at, firstQuery: query() };
       this.#groups.set(key, made);
       return;
     }
@@ -108,7 +108,7 @@ export class Refusals {
           count: g.count,
           text: g.text,
           sizes,
-          firstAt: g.firstAt,
+          firstAtMs: g.firstAtMs,
           firstQuery: g.firstQuery,
         };
       })

@@ -66,7 +66,7 @@ export class SummaryFold implements RunObserver, RunTotals {
     this.earlyRefusals.add(this.names.class[q.queryClass] ?? "", error, () => ({
       user: this.names.user[q.user] ?? "",
       pool: pool.name,
-      firstAt: at,
+      firstAtMs: at,
       firstQuery: q.queryId,
     }));
   }

@@ -2,7 +2,7 @@
  * The numbers of a run as a plain record: what `--json` prints, thresholds are held against, and tables show.
  *
  * Waits are emulated milliseconds, memory is emulated bytes. `null` is "over nothing"; a quantile over all
- * submitted that lies among those who got no answer is `null` too, and `lost` says how many those were.
+ * submitted that lies among those who got no answer is Infinity.
  */
 import type { PoolConfig } from "../core/pool-config.ts";
 import type { NameKind } from "../core/run-observer.ts";
@@ -44,10 +44,10 @@ export interface PoolSummary {
   readonly cancelledRunning: number;
   readonly stillRunning: number;
   /** Rejected, timed out, cancelled, unresolved and failed, of all submitted. */
-  readonly loss: number;
+  readonly lossShare: number;
   /** From the intended arrival to the decision, of admitted queries. */
   readonly waitMs: Quantiles & { readonly mean: number | null };
-  /** The same over all submitted: who got no answer has waited longer than anybody. */
+  /** The same over all submitted: who got no answer has waited longer than anybody, Infinity. */
   readonly waitAllMs: Quantiles;
   /** From the first attempt's intention, of admitted queries. */
   readonly requestWaitMs: Quantiles;
@@ -56,15 +56,15 @@ export interface PoolSummary {
   readonly peakMemoryBytes: number;
   readonly spilledBytes: number;
   /** Of the pool's memory and places over the span; null without a limit. */
-  readonly utilisation: number | null;
-  readonly placesUtilisation: number | null;
+  readonly utilisationShare: number | null;
+  readonly placesUtilisationShare: number | null;
   readonly meanQueued: number;
   /** Time with a nonempty queue. */
   readonly queuedMs: number;
   /** Share of pool memory that was free while queries waited. */
-  readonly idleWhileQueued: number | null;
+  readonly idleWhileQueuedShare: number | null;
   /** Admissions a second while queries waited. */
-  readonly throughputUnderPressure: number | null;
+  readonly admittedPerSecondUnderPressure: number | null;
   readonly overAdmission: OverAdmission;
   readonly binding: Binding | null;
   readonly fairness: {
@@ -221,7 +221,7 @@ function poolSummary(
     failed: p.failed,
     cancelledRunning: p.cancelledRunning,
     stillRunning: p.running,
-    loss: p.submitted === 0 ? 0 : (lost + p.failed) / p.submitted,
+    lossShare: p.submitted === 0 ? 0 : (lost + p.failed) / p.submitted,
     waitMs: { ...quantilesOf(p.waits, 0), mean: p.waits.mean },
     waitAllMs: quantilesOf(p.waits, p.submitted - admitted),
     requestWaitMs: quantilesOf(p.requestWaits, 0),
@@ -229,18 +229,18 @@ function poolSummary(
     peakQueued: p.peakQueued,
     peakMemoryBytes: p.peakMemory,
     spilledBytes: p.spilledBytes,
-    utilisation: ofLimit(
+    utilisationShare: ofLimit(
       p.memoryMs,
       limitArea(p, (c) => c.maxMemResources, until - span, until),
     ),
-    placesUtilisation: ofLimit(
+    placesUtilisationShare: ofLimit(
       p.runningMs,
       limitArea(p, (c) => c.maxRequests, until - span, until),
     ),
     meanQueued: span > 0 ? p.queuedMs / span : 0,
     queuedMs: p.busyMs,
-    idleWhileQueued: idleShare(p),
-    throughputUnderPressure: p.busyMs > 0 ? (p.admittedUnderPressure / p.busyMs) * 1000 : null,
+    idleWhileQueuedShare: idleShare(p),
+    admittedPerSecondUnderPressure: p.busyMs > 0 ? (p.admittedUnderPressure / p.busyMs) * 1000 : null,
     overAdmission: {
       running: excess(p.overRunning),
       memoryBytes: excess(p.overMemory),
@@ -278,14 +278,12 @@ function classSummaries(p: PoolFold, names: readonly string[]): ClassSummary[] {
 }
 
 const quantilesOf = (waits: Histogram, missing: number): Quantiles => ({
-  p50: finite(waits.quantile(0.5, missing)),
-  p90: finite(waits.quantile(0.9, missing)),
-  p95: finite(waits.quantile(0.95, missing)),
-  p99: finite(waits.quantile(0.99, missing)),
-  max: finite(waits.quantile(1, missing)),
+  p50: waits.quantile(0.5, missing),
+  p90: waits.quantile(0.9, missing),
+  p95: waits.quantile(0.95, missing),
+  p99: waits.quantile(0.99, missing),
+  max: waits.quantile(1, missing),
 });
-
-const finite = (value: number | null): number | null => (value === Number.POSITIVE_INFINITY ? null : value);
 
 /** A limit times how long it was in force; null where for some time there was none. */
 function limitArea(p: PoolFold, limitOf: (c: PoolConfig) => number, from: number, until: number): number | null {

@@ -67,7 +67,7 @@ const SUMMED: ReadonlySet<string> = new Set([
 
 function lossOver(pools: readonly PoolSummary[]): number | null {
   const submitted = pools.reduce((sum, p) => sum + p.submitted, 0);
-  return submitted === 0 ? null : pools.reduce((sum, p) => sum + p.loss * p.submitted, 0) / submitted;
+  return submitted === 0 ? null : pools.reduce((sum, p) => sum + p.lossShare * p.submitted, 0) / submitted;
 }
 
 function numberOf(number: string, p: PoolSummary): number | null {
@@ -78,7 +78,11 @@ function numberOf(number: string, p: PoolSummary): number | null {
     case "wait":
       return p.waitMs[quantile as keyof PoolSummary["waitMs"]];
     case "waitAll":
-      return lostAsInfinite(p, p.waitAllMs[quantile as keyof PoolSummary["waitAllMs"]]);
+      return p.waitAllMs[quantile as keyof PoolSummary["waitAllMs"]];
+    case "loss":
+      return p.lossShare;
+    case "utilisation":
+      return p.utilisationShare;
     case "peakMemory":
       return p.peakMemoryBytes;
     case "spilled":
@@ -96,8 +100,6 @@ function numberOf(number: string, p: PoolSummary): number | null {
     case "cancelled":
     case "finished":
     case "failed":
-    case "loss":
-    case "utilisation":
     case "peakRunning":
     case "peakQueued":
       return p[name];
@@ -105,9 +107,6 @@ function numberOf(number: string, p: PoolSummary): number | null {
       return fail(`a threshold names ${number}, which has no value`);
   }
 }
-
-const lostAsInfinite = (p: PoolSummary, value: number | null): number | null =>
-  value === null && p.submitted > 0 ? Number.POSITIVE_INFINITY : value;
 
 function compare(value: number, comparison: Comparison, limit: number): boolean {
   switch (comparison) {
@@ -132,6 +131,6 @@ function firstOf(number: string, pools: readonly PoolSummary[], summary: RunSumm
   const [first] = pools
     .flatMap((p) => p.refusals)
     .filter((r) => r.kind === number)
-    .sort((a, b) => a.firstAt - b.firstAt);
-  return first === undefined ? null : { at: first.firstAt, query: first.firstQuery };
+    .sort((a, b) => a.firstAtMs - b.firstAtMs);
+  return first === undefined ? null : { at: first.firstAtMs, query: first.firstQuery };
 }

@@ -57,8 +57,8 @@ describe("a limit that is raised", () => {
   });
 
   test("utilisation is of what there was: 1 for 60 ms, 2 for 240", () => {
-    expect(summary.placesUtilisation).toBeCloseTo((100 + 200 + 100) / (60 + 2 * 240), 12);
-    expect(summary.utilisation).toBeCloseTo((40 * 400) / (100 * 60 + 200 * 240), 12);
+    expect(summary.placesUtilisationShare).toBeCloseTo((100 + 200 + 100) / (60 + 2 * 240), 12);
+    expect(summary.utilisationShare).toBeCloseTo((40 * 400) / (100 * 60 + 200 * 240), 12);
   });
 });
 
@@ -96,6 +96,6 @@ describe("a limit that falls below what runs", () => {
 test("limits that come or go leave no share of them", () => {
   const story = new Stream().submit(0, "a").admit(0, "a", 10).submit(100, "b").admit(100, "b", 10);
   story.end(200, "a").end(200, "b");
-  expect(changedAt(100, pool({ maxRequests: 3 }), pool({}), story).placesUtilisation).toBeNull();
-  expect(changedAt(100, pool({}), pool({ maxRequests: 3 }), story).placesUtilisation).toBeNull();
+  expect(changedAt(100, pool({ maxRequests: 3 }), pool({}), story).placesUtilisationShare).toBeNull();
+  expect(changedAt(100, pool({}), pool({ maxRequests: 3 }), story).placesUtilisationShare).toBeNull();
 });

@@ -43,7 +43,7 @@ describe("counts and conservation (insight 2.1)", () => {
   });
 
   test("loss is of all submitted", () => {
-    expect(poolOf(all).loss).toBeCloseTo(3 / 6, 12);
+    expect(poolOf(all).lossShare).toBeCloseTo(3 / 6, 12);
   });
 
   test("an unresolved request belongs to no pool", () => {
@@ -64,7 +64,7 @@ describe("counts and conservation (insight 2.1)", () => {
       .submit(5, "x")
       .other({ kind: "unresolved", at: instant(5), query: "x", error: "the coordinator is gone" });
     expect(summarise(s)).toMatchObject({ submitted: 1, unresolved: 1, broken: [] });
-    expect(poolOf(s)).toMatchObject({ submitted: 1, unresolved: 1, loss: 1 });
+    expect(poolOf(s)).toMatchObject({ submitted: 1, unresolved: 1, lossShare: 1 });
   });
 
   test("a controller that may keep what nobody uses breaks no promise", () => {
@@ -104,7 +104,10 @@ describe("waits", () => {
       .submit(0, "b")
       .reject(0, "b", { rule: "REJ-A1" })
       .end(10, "a");
-    expect(poolOf(s)).toMatchObject({ waitMs: { p50: 0, max: 0 }, waitAllMs: { p50: 0, p90: null, max: null } });
+    expect(poolOf(s)).toMatchObject({
+      waitMs: { p50: 0, max: 0 },
+      waitAllMs: { p50: 0, p90: Number.POSITIVE_INFINITY, max: Number.POSITIVE_INFINITY },
+    });
   });
 
   test("a request's wait starts with its first attempt", () => {
@@ -171,19 +174,23 @@ describe("integrals (insight 2.2)", () => {
 
   test("utilisation of memory and places over the span", () => {
     expect(poolOf(s, config)).toMatchObject({
-      utilisation: 0.6,
-      placesUtilisation: 0.5,
+      utilisationShare: 0.6,
+      placesUtilisationShare: 0.5,
       meanQueued: 0.6,
       queuedMs: 300,
     });
   });
 
   test("idle while queued", () => {
-    expect(poolOf(s, config).idleWhileQueued).toBeCloseTo(0.4, 12);
+    expect(poolOf(s, config).idleWhileQueuedShare).toBeCloseTo(0.4, 12);
   });
 
   test("without a limit there is no share of it", () => {
-    expect(poolOf(s)).toMatchObject({ utilisation: null, placesUtilisation: null, idleWhileQueued: null });
+    expect(poolOf(s)).toMatchObject({
+      utilisationShare: null,
+      placesUtilisationShare: null,
+      idleWhileQueuedShare: null,
+    });
   });
 });
 
@@ -257,7 +264,7 @@ describe("what got no answer, grouped", () => {
         rule: "REJ-A5",
         count: 1,
         text: "queue full, limit=3, num_queued=3.",
-        firstAt: 1,
+        firstAtMs: 1,
         firstQuery: "d",
       },
       { kind: "timedOut", rule: "ADM-4", count: 1, sizes: null },
@@ -279,7 +286,7 @@ test("failures are grouped by what they say, whatever hosts and figures they nam
     { kind: "failed", count: 2, text: "Failed due to unreachable impalad(s): exec-2:27000", firstQuery: "q1" },
     { kind: "failed", count: 1, text: "Memory limit exceeded: no room" },
   ]);
-  expect(poolOf(s)).toMatchObject({ failed: 3, loss: 1 });
+  expect(poolOf(s)).toMatchObject({ failed: 3, lossShare: 1 });
 });
 
 test("the coordinator gives back its own share, executors theirs (MEM-11)", () => {
@@ -291,5 +298,5 @@ test("the coordinator gives back its own share, executors theirs (MEM-11)", () =
     .other({ kind: "backendsReleased", at: instant(9), query: "a", hosts: ["exec-1:27000"] })
     .freePlace(10, "a");
   expect(summarise(s).broken).toEqual([]);
-  expect(poolOf(s, pool({ maxMem: 13 })).utilisation).toBeCloseTo((13 * 5 + 10 * 4) / (13 * 10), 12);
+  expect(poolOf(s, pool({ maxMem: 13 })).utilisationShare).toBeCloseTo((13 * 5 + 10 * 4) / (13 * 10), 12);
 });

@@ -19,6 +19,7 @@ import { DEFAULT_DEMAND, demandOf } from "../../workload/query-log/demand.ts";
 import { readQueryLog } from "../../workload/query-log/read-query-log.ts";
 import { withTraces } from "../../workload/traces.ts";
 import { renderCheck } from "./check-report.ts";
+import { checkDocument } from "./documents/check.ts";
 import { type ColourChoice, lookFor, type Surroundings, writeJson, writeLines } from "./surroundings.ts";
 
 export interface CheckOptions extends ColourChoice {
@@ -58,15 +59,10 @@ export async function checkCommand(options: CheckOptions, surroundings: Surround
   const input = await inputFrom(options, surroundings);
   const check = checkPools(input);
   const answer = answerTo(options, check);
-  if (options.json) writeJson(surroundings.stdout, document(check, answer));
+  if (options.json) writeJson(surroundings.stdout, checkDocument(check, answer));
   else writeLines(surroundings.stdout, renderCheck(check, answer, lookFor(surroundings.stdout, surroundings, options)));
   if (check.counts.errors > 0) return 2;
   return options.strict && check.counts.warnings > 0 ? 1 : 0;
-}
-
-/** What goes into `--json`: everything but the directory, which is for further questions. */
-function document({ directory: _, ...check }: PoolCheck, answer: LandingAnswer | null): object {
-  return answer === null ? check : { ...check, answer };
 }
 
 async function inputFrom(options: CheckOptions, surroundings: Surroundings): Promise<CheckInput> {

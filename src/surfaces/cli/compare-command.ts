@@ -14,6 +14,7 @@ import type { Bar, PoolComparison } from "../../insight/fidelity/comparison.ts";
 import { type Fidelity, FidelityFold } from "../../insight/fidelity/fidelity.ts";
 import { RecordsReader } from "../../insight/records.ts";
 import { SummaryFold } from "../../insight/summary-fold.ts";
+import { compareDocument } from "./documents/compare.ts";
 import { shareText, timeText } from "./figures.ts";
 import { type Look, padEnd } from "./look.ts";
 import { recordedRun } from "./recorded-run.ts";
@@ -46,7 +47,7 @@ export async function compareCommand(
   const { fidelity, mode, note } = await fidelityOf(file);
   const { stdout, stderr } = surroundings;
   writeLines(stderr, note);
-  if (options.json) writeJson(stdout, documentOf(fidelity, mode));
+  if (options.json) writeJson(stdout, compareDocument(fidelity, mode));
   else writeLines(stdout, lines(fidelity, mode, lookFor(stdout, surroundings, options)));
   return fidelity.pools.every((p) => p.bars.every((b) => b.holds)) ? 0 : BAR_MISSED;
 }
@@ -115,20 +116,6 @@ function settingOf(header: RecordsReader["header"]): ConstructorParameters<typeo
     configOf,
     newFold: () =>
       new SummaryFold({ configOf, admission: scenario.cluster.admission, mayLeak: scenario.faults.length > 0 }),
-  };
-}
-
-// JSON
-
-function documentOf({ queries, pools, poolsWithDelays, causes }: Fidelity, mode: string): unknown {
-  const { predicted: _, ...told } = causes;
-  return {
-    mode,
-    queries,
-    holds: pools.every((p) => p.bars.every((b) => b.holds)),
-    pools,
-    poolsWithDelays,
-    causes: told,
   };
 }
 

@@ -19,7 +19,7 @@ import {
   queueOf,
   snapshotOf,
 } from "../../insight/eta/eta-snapshot.ts";
-import { etaText, type Prediction, predictWaits, RUNS, roughly } from "../../insight/eta/predict.ts";
+import { type EtaInterval, etaText, type Prediction, predictWaits, RUNS, roughly } from "../../insight/eta/predict.ts";
 import { TrafficWatch } from "../../insight/eta/traffic-watch.ts";
 import { toInstant } from "../../sim/event-queue.ts";
 import type { SimQuery } from "../../sim/sim-query.ts";
@@ -69,10 +69,10 @@ async function etaCommand(path: string, flags: EtaFlags, { stdout, stderr }: Sur
   const { snapshot, told } = withProgress(stderr, flags.at, (onRun) => predictAt(run, flags.at as Instant, onRun));
   if (flags.json)
     writeJson(stdout, {
-      at: flags.at,
+      atMs: flags.at,
       running: snapshot.running.length,
       controllers: decidingCoordinators(snapshot),
-      queries: told.map(({ prediction, ...rest }) => ({ ...withoutRuns(prediction), ...rest })),
+      queries: told.map(toldDocument),
     });
   else writeLines(stdout, etaLines(snapshot, told));
   return 0;
@@ -224,8 +224,26 @@ function becameText({ became, after }: Told): string {
   return `then ${words[became]} after ${roughly(after)}`;
 }
 
-function withoutRuns(p: Prediction): object {
-  if (p.interval === null) return p;
-  const { runs: _runs, ...interval } = p.interval;
-  return { ...p, interval };
+function toldDocument({ prediction: p, queryClass, became, after }: Told): object {
+  return {
+    query: p.query,
+    queryClass,
+    pool: p.pool,
+    coordinator: p.coordinator,
+    position: p.position,
+    waitsFor: p.waitsFor,
+    basis: p.basis,
+    waitMs: p.interval === null ? null : intervalDocument(p.interval),
+    timedOutShare: p.timeoutChance,
+    became,
+    becameAfterMs: after,
+  };
 }
+
+const intervalDocument = ({ median, low, high, quarters }: EtaInterval): object => ({
+  median,
+  low,
+  high,
+  lowerQuarter: quarters[0],
+  upperQuarter: quarters[1],
+});

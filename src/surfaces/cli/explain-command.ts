@@ -13,6 +13,7 @@ import { DEFAULT_EPOCH } from "../../insight/query-log-export.ts";
 import { type QueryStory, QueryStoryFold } from "../../insight/query-story.ts";
 import type { RecordsReader } from "../../insight/records.ts";
 import { profileText } from "../profile/profile-text.ts";
+import { explainDocument } from "./documents/explain.ts";
 import { type ExplanationContext, renderExplanation } from "./explanation.ts";
 import { programVersion } from "./program-version.ts";
 import { recordedRun } from "./recorded-run.ts";
@@ -46,7 +47,8 @@ export async function explainCommand(
   surroundings: Surroundings,
 ): Promise<number> {
   const { story, context } = await storyOf(file, query);
-  if (options.json) writeJson(surroundings.stdout, storyJson(story, context));
+  if (options.json)
+    writeJson(surroundings.stdout, explainDocument(story, context.charge, profileOf(story, context).join("\n")));
   else {
     const look = lookFor(surroundings.stdout, surroundings, options);
     writeLines(
@@ -116,17 +118,3 @@ function notFound(file: string, query: string, some: readonly string[]): ConfigE
 
 const profileOf = (story: QueryStory, { queryClass, scenario, epochMicros, version }: ExplanationContext): string[] =>
   profileText(story, { queryClass, backends: backendsOf(scenario.cluster), epochMicros, version });
-
-function storyJson(story: QueryStory, context: ExplanationContext): unknown {
-  const around = (s: QueryStory["atSubmission"] | null) =>
-    s === null ? null : { ...s, admittedOn: Object.fromEntries(s.admittedOn) };
-  return {
-    query: story.submitted.query,
-    ...story,
-    atSubmission: around(story.atSubmission),
-    atLastFailure: around(story.atLastFailure),
-    atDecision: around(story.atDecision),
-    charge: context.charge,
-    profile: profileOf(story, context).join("\n"),
-  };
-}

@@ -3,6 +3,7 @@
  */
 import { type Command, Option } from "commander";
 import { ConfigError } from "../../config/config-error.ts";
+import { importDocument } from "./documents/import.ts";
 import { type ImportOptions, importLog, importText } from "./import.ts";
 import { fitting } from "./look.ts";
 import { seedOption } from "./options.ts";
@@ -38,7 +39,7 @@ export function registerImport(program: Command, surroundings: Surroundings, exi
       const look = lookFor(surroundings.stdout, surroundings, flags);
       checkFlags(flags);
       const { report, acceptance, remarks } = await importLog(file, flags);
-      if (flags.json) writeJson(surroundings.stdout, { ...report, acceptance, remarks });
+      if (flags.json) writeJson(surroundings.stdout, importDocument(report, acceptance, remarks));
       else {
         writeLines(surroundings.stdout, importText(report, acceptance, look).split("\n"));
         writeLines(

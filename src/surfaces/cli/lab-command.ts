@@ -6,6 +6,7 @@ import { parseTime } from "../../config/scenario-units.ts";
 import type { Millis } from "../../core/units.ts";
 import { type LabReport, type PolicyRow, policyLab } from "../../insight/lab/policy-lab.ts";
 import { memoryText, percent, seconds } from "../../insight/size/size-report.ts";
+import { labDocument } from "./documents/lab.ts";
 import { seedOption } from "./options.ts";
 import { openProblem } from "./size-problem.ts";
 import { type ColourChoice, lookFor, type Surroundings, writeJson, writeLines } from "./surroundings.ts";
@@ -57,7 +58,7 @@ export async function labCommand(path: string, flags: LabFlags, surroundings: Su
   });
   const remarks = busiestDay === null ? [] : [`only day ${busiestDay} of the log is played, its busiest`];
   remarks.push(...trafficRemarks);
-  if (flags.json) writeJson(surroundings.stdout, { ...report, remarks });
+  if (flags.json) writeJson(surroundings.stdout, labDocument(report, remarks));
   else writeLines(surroundings.stdout, labLines(report, remarks, surroundings, flags));
   return 0;
 }

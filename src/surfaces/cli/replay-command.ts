@@ -48,10 +48,41 @@ export async function replayCommand(
   writeLines(stderr, cutOffNote(file, reader));
   const isComplete = reader.isComplete;
   if (options.json)
-    writeJson(stdout, { same: difference === null, ...counts, program, mode, seed, isComplete, difference });
+    writeJson(stdout, {
+      same: difference === null,
+      ...counts,
+      program,
+      mode,
+      seed,
+      isComplete,
+      difference: difference === null ? null : differenceDocument(difference),
+    });
   else writeLines(stdout, difference === null ? sameLines(counts, mode) : differenceLines(difference, counts));
   return difference === null ? 0 : 1;
 }
+
+/** What was answered stands there in the form of the records file. */
+function differenceDocument({ at, controller, call, op, recorded, replayed, state }: Difference): object {
+  return { atMs: at, controller, call, op, recorded, replayed, state: state === null ? null : stateDocument(state) };
+}
+
+const stateDocument = ({ pools, hosts }: NonNullable<Difference["state"]>): object => ({
+  pools: pools.map((p) => ({
+    pool: p.name,
+    running: p.localRunning,
+    knownRunning: p.aggRunning,
+    queued: p.localQueued,
+    knownQueued: p.aggQueued,
+    memAdmittedBytes: p.localMemAdmitted,
+    memReservedBytes: p.aggMemReserved,
+  })),
+  hosts: [...hosts].map(([host, h]) => ({
+    host,
+    memReservedBytes: h.memReserved,
+    memAdmittedBytes: h.memAdmitted,
+    slotsInUse: h.slotsInUse,
+  })),
+});
 
 const sameLines = ({ decisions, calls, controllers }: ReplayCounts, mode: string): string[] => [
   `Same: ${decisions} decisions in ${calls} calls to ${controllers} ${controllers === 1 ? "controller" : "controllers"} of a ${mode} run.`,

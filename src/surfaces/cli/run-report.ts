@@ -4,7 +4,7 @@
 import type { MemoryToAdmit } from "../../core/admission/memory-to-admit.ts";
 import type { EventOf } from "../../core/events.ts";
 import type { HostOverAdmission } from "../../insight/host-over-admission.ts";
-import type { RunSummary } from "../../insight/summary.ts";
+import type { PoolSummary, RunSummary } from "../../insight/summary.ts";
 import type { ThresholdResult } from "../../insight/thresholds.ts";
 
 export interface RunReport {
@@ -58,12 +58,12 @@ export function reportJson(report: RunReport): unknown {
     submitted: summary.submitted,
     unresolved: summary.unresolved,
     earlyRefusals: summary.earlyRefusals,
-    pools: Object.fromEntries(summary.pools.map((pool) => [pool.pool, pool])),
+    pools: Object.fromEntries(summary.pools.map((pool) => [pool.pool, poolJson(pool)])),
     overAdmittedHosts: report.overAdmittedHosts,
     thresholds: report.thresholds.map(({ expr, holds, value, unit }) => ({
       expr,
       holds,
-      value: value === Number.POSITIVE_INFINITY ? null : value,
+      value,
       unit: unit === "time" ? "ms" : unit,
     })),
     records: report.records,
@@ -73,6 +73,14 @@ export function reportJson(report: RunReport): unknown {
     broken: summary.broken,
   };
 }
+
+const poolJson = (pool: PoolSummary): object => ({
+  ...pool,
+  longestWaiter: pool.longestWaiter === "" ? null : pool.longestWaiter,
+  classes: pool.classes.map((c) => ({ ...c, needBytes: known(c.needBytes), peakBytes: known(c.peakBytes) })),
+});
+
+const known = (bytes: number): number | null => (bytes < 0 ? null : bytes);
 
 /** 1: a promise of ours is broken; 99: a threshold does not hold; else 0. */
 export function exitCodeOf(report: RunReport): number {

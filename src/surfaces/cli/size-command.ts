@@ -11,7 +11,8 @@ import { type Command, InvalidArgumentError, Option } from "commander";
 import { ConfigError } from "../../config/config-error.ts";
 import { parseSize, parseTime } from "../../config/scenario-units.ts";
 import { DEFAULT_SIZE_OPTIONS, type SizeOptions, sizePool } from "../../insight/size/size-pool.ts";
-import { countText, memoryText, type SizeRow, waitText } from "../../insight/size/size-report.ts";
+import { countText, memoryText, waitText } from "../../insight/size/size-report.ts";
+import { type OtherGuess, sizeDocument } from "./documents/size.ts";
 import { numberIn, seedOption } from "./options.ts";
 import { keepApart } from "./output-file.ts";
 import { filesOf, tracesOf } from "./scenario-files.ts";
@@ -135,7 +136,7 @@ async function sized(
     const guesses = opened.imputedShare > MUCH_GUESSED ? await otherGuesses(path, flags, options, progress) : [];
     progress.end();
     writeLines(surroundings.stderr, missingShards(shards, book.ran));
-    if (flags.json) writeJson(surroundings.stdout, { ...report, patch, guesses });
+    if (flags.json) writeJson(surroundings.stdout, sizeDocument(report, patch, guesses));
     else
       writeLines(surroundings.stdout, [
         ...reportLines(report, lookFor(surroundings.stdout, surroundings, flags)),
@@ -151,12 +152,6 @@ async function sized(
 
 /** Above it a log's answer rests on who stands in for its refused queries (insight 4.3 item 1). */
 const MUCH_GUESSED = 0.1;
-
-interface OtherGuess {
-  readonly donor: "low" | "high";
-  readonly p95NowMs: number | null;
-  readonly cheapest: SizeRow | null;
-}
 
 /** The same question with the class's quartile of memory-time, and with its 90 % quantile. */
 async function otherGuesses(

@@ -62,9 +62,13 @@ async function stressCommand(options: StressCommandOptions, surroundings: Surrou
     }),
   });
   if (stderr.isTTY === true) stderr.write("\r\x1b[K");
-  if (options.json) writeJson(stdout, report);
+  if (options.json) writeJson(stdout, documentOf(report));
   else writeLines(stdout, stressLines(report, lookFor(stdout, surroundings, options).unicode));
   return report.broken.length === 0 ? 0 : DOES_NOT_HOLD;
+}
+
+function documentOf({ seconds, ...report }: StressReport): object {
+  return { ...report, realMs: seconds * 1000 };
 }
 
 export function stressLines(r: StressReport, unicode: boolean): string[] {

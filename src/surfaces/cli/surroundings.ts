@@ -2,6 +2,7 @@
  * What a command needs from the process it runs in, and nothing else of it: so that whole commands run in
  * tests, on texts.
  */
+import { jsonText } from "./documents/json-text.ts";
 import { type Look, lookOf } from "./look.ts";
 
 export interface OutputStream {
@@ -33,5 +34,5 @@ export function writeLines(stream: OutputStream, lines: readonly string[]): void
 
 /** The one document of `--json`. */
 export function writeJson(stream: OutputStream, document: unknown): void {
-  stream.write(`${JSON.stringify(document, null, 2)}\n`);
+  stream.write(`${jsonText(document)}\n`);
 }

@@ -43,7 +43,7 @@ describe("insight 2.4 with one controller nobody is ever over a limit, whatever 
       limits: { maxRequests: 5 },
       overAdmission: { running: { most: 0, areaMs: 0 }, staleAdmissions: 0 },
     });
-    expect(pool!.placesUtilisation).toBeGreaterThan(0.9);
-    expect(pool!.placesUtilisation).toBeLessThanOrEqual(1);
+    expect(pool!.placesUtilisationShare).toBeGreaterThan(0.9);
+    expect(pool!.placesUtilisationShare).toBeLessThanOrEqual(1);
   });
 });

@@ -26,7 +26,7 @@ describe("waterhole compare (insight 7)", () => {
     const { stdout } = await waterhole("compare", RECORDS, "--json");
     const document = JSON.parse(stdout);
     expect(document).toMatchObject({ mode: "virtual", queries: 60, holds: true });
-    expect(document.pools[0]).toMatchObject({ pool: "root.dashboards", submitted: 60, meanHold: 4000 });
+    expect(document.pools[0]).toMatchObject({ pool: "root.dashboards", submitted: 60, meanHoldMs: 4000 });
     expect(document.causes.causes).toHaveLength(5);
   });
 

@@ -25,7 +25,7 @@ arrivals: [${arrivals}]
 
 interface Document {
   readonly running: number;
-  readonly queries: readonly { readonly position: number; readonly became: string; readonly after: number }[];
+  readonly queries: readonly { readonly position: number; readonly became: string; readonly becameAfterMs: number }[];
 }
 
 const AT_60 = "{ at: 0s, query: tile, count: 60 }";
@@ -64,7 +64,7 @@ describe("waterhole eta", () => {
     const busy = await told(`${AT_60}, { at: 5001ms, query: tile, count: 40 }, { at: 9s, query: tile, count: 40 }`);
     const saidNow = (d: Document): unknown => ({
       ...d,
-      queries: d.queries.map(({ became: _became, after: _after, ...said }) => said),
+      queries: d.queries.map(({ became: _became, becameAfterMs: _after, ...said }) => said),
     });
     expect(saidNow(busy)).toEqual(saidNow(quiet));
     expect(quiet.queries.length).toBeGreaterThan(10);

@@ -61,7 +61,7 @@ describe("waterhole lab", () => {
     const [fifo] = JSON.parse(stdout).rows;
     const [before] = JSON.parse((await waterhole("lab", SCENARIO, "--json")).stdout).rows;
     expect(fifo.all.submitted).toBe(before.all.submitted);
-    expect(fifo.memoryUsed).toBeGreaterThan(before.memoryUsed);
+    expect(fifo.memoryUsedShare).toBeGreaterThan(before.memoryUsedShare);
   });
 
   test("pool files that change on the way: code 2, found and remedy", async () => {

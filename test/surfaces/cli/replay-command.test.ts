@@ -40,6 +40,17 @@ describe("waterhole replay", () => {
     expect(stdout).toContain("root.dashboards: running 2 here");
   });
 
+  test("a difference as JSON: the state has its pools and hosts", async () => {
+    const { stdout } = await waterhole("replay", changed("told.jsonl", '"maxQueued":50', '"maxQueued":49'), "--json");
+    const { same, difference } = JSON.parse(stdout);
+    expect(same).toBe(false);
+    expect(difference).toMatchObject({ recorded: { state: "queued" }, replayed: { rejectReason: { rule: "REJ-A5" } } });
+    expect(difference.state.pools).toContainEqual(expect.objectContaining({ pool: "root.dashboards", running: 2 }));
+    // Statistics dropped: 8 GB on each of the ten hosts for each of the two that run.
+    expect(difference.state.hosts).toHaveLength(10);
+    for (const host of difference.state.hosts) expect(host.memAdmittedBytes).toBe(2 * 8 * 1024 ** 3);
+  });
+
   test("records without controller calls: exit 2 and what to do", async () => {
     const { code, stderr } = await waterhole("replay", changed("old.jsonl", "controllerCall", "somethingElse"));
     expect(code).toBe(2);

@@ -2,6 +2,7 @@ import { describe, expect, test } from "vitest";
 import type { PoolConfig } from "../../../src/core/pool-config.ts";
 import { instant, millis } from "../../../src/core/units.ts";
 import { evaluateThresholds } from "../../../src/insight/thresholds.ts";
+import { jsonText } from "../../../src/surfaces/cli/documents/json-text.ts";
 import type { Look } from "../../../src/surfaces/cli/look.ts";
 import { renderReport } from "../../../src/surfaces/cli/report.ts";
 import { exitCodeOf, type RunReport, reportJson } from "../../../src/surfaces/cli/run-report.ts";
@@ -239,7 +240,7 @@ describe("the report as text (page-and-demos 3.3 to 3.5)", () => {
 
 describe("the report as JSON", () => {
   test("the same numbers per pool, waits in milliseconds, memory in bytes", () => {
-    const json = JSON.parse(JSON.stringify(reportJson(reportOf(waves(), THRESHOLDS))));
+    const json = JSON.parse(jsonText(reportJson(reportOf(waves(), THRESHOLDS))));
     expect(json.pools["root.p"]).toMatchObject({
       admittedImmediately: 13,
       admittedFromQueue: 47,
@@ -254,6 +255,22 @@ describe("the report as JSON", () => {
     expect(json.thresholds).toEqual([
       { expr: "pool.root.p.wait.p95 < 20s", holds: true, value: 16_000, unit: "ms" },
       { expr: "rejected == 0", holds: true, value: 0, unit: "count" },
+    ]);
+  });
+});
+
+describe("a quantile among the lost", () => {
+  test("is endless over all submitted, and what nobody waited for is no value", () => {
+    const stream = new Stream().submit(0, "a").admit(0, "a", 1).end(1, "a");
+    for (const id of ["b", "c"])
+      stream.submit(0, id).other({ kind: "unresolved", at: instant(0), query: id, error: "x" });
+    const report = reportOf(stream, ["pool.root.p.waitAll.p95 < 1s"]);
+    const json = JSON.parse(jsonText(reportJson(report)));
+    const { p50, endless } = json.pools["root.p"].waitAllMs;
+    expect([p50, endless]).toEqual([null, ["p50", "p90", "p95", "p99", "max"]]);
+    expect(json.pools["root.p"].waitMs).not.toHaveProperty("endless");
+    expect(json.thresholds).toEqual([
+      { expr: "pool.root.p.waitAll.p95 < 1s", holds: false, value: null, unit: "ms", endless: ["value"] },
     ]);
   });
 });

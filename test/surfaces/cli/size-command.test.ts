@@ -133,7 +133,7 @@ describe("waterhole size", () => {
     expect(stderr).toBe("");
     const report = JSON.parse(stdout);
     expect(report.days).toBe(1);
-    expect(report.rows[0].p95Interval).toBeNull();
+    expect(report.rows[0].p95IntervalMs).toBeNull();
     expect(report.assumptions.join()).toContain("one day");
     expect(report.requestsADay).toBe(readFileSync(log, "utf8").trimEnd().split("\n").length - 1);
   });
@@ -203,8 +203,8 @@ describe("waterhole size", () => {
     const simulated = await waterhole("simulate", dropped, "--no-records", "--json");
     const [now] = JSON.parse(sized.stdout).rows;
     const pool = JSON.parse(simulated.stdout).pools["root.dashboards"];
-    expect(now.loss).toBeGreaterThan(0.1);
-    expect(now.loss).toBe(pool.loss);
+    expect(now.lossShare).toBeGreaterThan(0.1);
+    expect(now.lossShare).toBe(pool.lossShare);
     expect(now.peakRunning).toBe(pool.peakRunning);
   });
 

@@ -165,8 +165,8 @@ ${faults}`;
   - { at: 142s, fault: coordinatorReturns, host: coord-1 }
 `;
     const { simulated, sized, inLab } = await lossesOf("dies.yaml", traffic(faults));
-    expect(simulated).toMatchObject({ submitted: 20, finished: 19, failed: 1, unresolved: 0, loss: 1 / 20 });
-    expect(sized).toMatchObject({ loss: 1 / 20, failedShare: 0 });
+    expect(simulated).toMatchObject({ submitted: 20, finished: 19, failed: 1, unresolved: 0, lossShare: 1 / 20 });
+    expect(sized).toMatchObject({ lossShare: 1 / 20, failedShare: 0 });
     expect(inLab).toMatchObject({ submitted: 20, lost: 1 });
   });
 
@@ -175,8 +175,8 @@ ${faults}`;
     const faults = "  - { at: 82s, fault: coordinatorDies, host: coord-1 }\n";
     const alone = traffic(faults).replace("count: 2, on: dedicated", "count: 1, on: dedicated");
     const { simulated, sized, inLab } = await lossesOf("alone.yaml", alone);
-    expect(simulated).toMatchObject({ submitted: 20, failed: 1, unresolved: 11, loss: 12 / 20 });
-    expect(sized).toMatchObject({ loss: 12 / 20, failedShare: 0 });
+    expect(simulated).toMatchObject({ submitted: 20, failed: 1, unresolved: 11, lossShare: 12 / 20 });
+    expect(sized).toMatchObject({ lossShare: 12 / 20, failedShare: 0 });
     expect(inLab).toMatchObject({ submitted: 20, lost: 12 });
   });
 
@@ -184,8 +184,8 @@ ${faults}`;
     const faults =
       "  - { at: 82s, fault: hostDies, host: exec-3 }\n  - { at: 84s, fault: hostReturns, host: exec-3 }\n";
     const { simulated, sized } = await lossesOf("host.yaml", traffic(faults));
-    expect(simulated).toMatchObject({ submitted: 20, failed: 1, loss: 1 / 20 });
-    expect(sized).toMatchObject({ loss: 1 / 20, failedShare: 0 });
+    expect(simulated).toMatchObject({ submitted: 20, failed: 1, lossShare: 1 / 20 });
+    expect(sized).toMatchObject({ lossShare: 1 / 20, failedShare: 0 });
   });
 });
 

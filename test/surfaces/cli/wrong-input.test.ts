@@ -270,7 +270,7 @@ describe("users without the right to their pool are part of the run", () => {
     const { stdout } = await waterhole("simulate", path, "--json", "--no-records");
     expect(JSON.parse(stdout)).toMatchObject({
       unresolved: 1,
-      earlyRefusals: [{ queryClass: "tile", count: 1, user: "zoe", pool: "", firstAt: 0 }],
+      earlyRefusals: [{ queryClass: "tile", count: 1, user: "zoe", pool: "", firstAtMs: 0 }],
     });
   });
 

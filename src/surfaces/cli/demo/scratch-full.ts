@@ -8,7 +8,7 @@ import { prettyBytes } from "../../../core/pretty.ts";
 import { MiB } from "../../../core/units.ts";
 import { memoryLines, memoryNumbers } from "./memory-picture.ts";
 import { rows, Stage, type StagedQuery, type StagedRun, spillLimits } from "./stage.ts";
-import { exactly, type Finding, type Story } from "./story.ts";
+import { exactBytes, exactly, type Finding, type Story } from "./story.ts";
 import type { Teller } from "./teller.ts";
 
 const POOL = 128 * MiB;
@@ -104,9 +104,10 @@ async function playAct(teller: Teller, act: Act, seed: number): Promise<readonly
     if (outcome.kind === "failed") teller.caption(act.rule, `Code ${code}: ${outcome.failure.text}`);
     else teller.caption(act.rule, `It finishes; ${prettyBytes(written)} went to the directory that had room.`);
     const left = stage.leftBehind();
+    const ended = code === 0 ? "finishes" : `code ${code} after ${prettyBytes(written)}`;
     return [
-      exactly(act.heading, code, act.code, code === 0 ? "finishes" : `code ${code} after ${prettyBytes(written)}`),
-      exactly("  left behind", left.reserved + left.onDisk, 0, "nothing"),
+      exactly(act.heading, code, act.code, ended, "errorCode"),
+      exactBytes("  left behind", left.reserved + left.onDisk, 0, "nothing"),
     ];
   } finally {
     stage.close();

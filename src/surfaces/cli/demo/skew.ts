@@ -10,7 +10,7 @@ import { prettyBytes } from "../../../core/pretty.ts";
 import { MiB } from "../../../core/units.ts";
 import { memoryLines, memoryNumbers } from "./memory-picture.ts";
 import { rows, Stage, type StagedRun, spillLimits } from "./stage.ts";
-import { exactly, type Finding, type Story } from "./story.ts";
+import { exactBytes, exactly, type Finding, isSo, type Story } from "./story.ts";
 import type { Teller } from "./teller.ts";
 
 const PAGE = 2 * MiB;
@@ -77,12 +77,19 @@ async function play(teller: Teller, seed: number): Promise<readonly Finding[]> {
     teller.caption("O5", "The key fits in memory, and there is nothing wrong with it.");
     const left = stage.leftBehind();
     return [
-      exactly("different keys finish", even.kind === "done" ? 1 : 0, 1, even.kind === "done" ? "yes" : "NO"),
-      exactly("code with the hot key", code, 76),
-      { what: "levels until it is alone", value: levels.length, least: 3, most: 7, text: String(levels.length) },
-      exactly("with room for the key", roomy.kind === "done" ? 1 : 0, 1, roomy.kind === "done" ? "finishes" : "FAILS"),
-      exactly("reserved at the end", left.reserved, 0, prettyBytes(left.reserved)),
-      exactly("on disk at the end", left.onDisk, 0, prettyBytes(left.onDisk)),
+      isSo("different keys finish", even.kind === "done"),
+      exactly("code with the hot key", code, 76, String(code), "errorCode"),
+      {
+        what: "levels until it is alone",
+        unit: "count",
+        value: levels.length,
+        least: 3,
+        most: 7,
+        text: String(levels.length),
+      },
+      isSo("with room for the key", roomy.kind === "done", roomy.kind === "done" ? "finishes" : "FAILS"),
+      exactBytes("reserved at the end", left.reserved, 0),
+      exactBytes("on disk at the end", left.onDisk, 0),
     ];
   } finally {
     stage.close();

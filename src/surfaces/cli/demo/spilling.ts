@@ -14,7 +14,7 @@ import type { OperatorEvent } from "../../../runtime/operators/operator-context.
 import { plannedClients } from "../../../runtime/operators/run-operator.ts";
 import { memoryLines, memoryNumbers, type PartitionState, partitionStrip } from "./memory-picture.ts";
 import { rows, Stage, type StagedRun, spillLimits } from "./stage.ts";
-import { exactly, type Finding, type Story } from "./story.ts";
+import { exactBytes, exactly, type Finding, isSo, type Story } from "./story.ts";
 import type { Teller } from "./teller.ts";
 
 const PAGE = 2 * MiB;
@@ -66,22 +66,18 @@ async function play(teller: Teller, seed: number): Promise<readonly Finding[]> {
     return [
       exactly("partitions spilled at 320 MB", spilledIn(free), 0),
       exactly("partitions spilled at 128 MB", spilledIn(tight), 11, `${spilledIn(tight)} of 16`),
-      exactly("peak reservation at 320 MB", free.peak, 208 * MiB, prettyBytes(free.peak)),
+      exactBytes("peak reservation at 320 MB", free.peak, 208 * MiB),
       {
         what: "written at 128 MB",
+        unit: "bytes",
         value: tight.written,
         least: 210 * MiB,
         most: 230 * MiB,
         text: prettyBytes(tight.written),
       },
-      exactly(
-        "same rows and check-sum",
-        sumOf(free) === sumOf(tight) ? 1 : 0,
-        1,
-        sumOf(free) === sumOf(tight) ? "yes" : "NO",
-      ),
-      exactly("reserved at the end", left.reserved, 0, prettyBytes(left.reserved)),
-      exactly("on disk at the end", left.onDisk, 0, prettyBytes(left.onDisk)),
+      isSo("same rows and check-sum", sumOf(free) === sumOf(tight)),
+      exactBytes("reserved at the end", left.reserved, 0),
+      exactBytes("on disk at the end", left.onDisk, 0),
     ];
   } finally {
     stage.close();

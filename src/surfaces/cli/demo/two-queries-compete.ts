@@ -9,7 +9,7 @@ import { MiB } from "../../../core/units.ts";
 import type { OperatorEvent } from "../../../runtime/operators/operator-context.ts";
 import { memoryLines, memoryNumbers } from "./memory-picture.ts";
 import { rows, Stage, type StagedRun, spillLimits } from "./stage.ts";
-import { exactly, type Finding, type Story } from "./story.ts";
+import { exactBytes, exactly, type Finding, isSo, type Story } from "./story.ts";
 import type { Teller } from "./teller.ts";
 
 const PAGE = 2 * MiB;
@@ -98,18 +98,18 @@ async function compete(stage: Stage, teller: Teller, seed: number): Promise<read
   const left = stage.leftBehind();
   const same = outputOf(a) === outputOf(b);
   return [
-    exactly("written by A", a.written, 0, prettyBytes(a.written)),
+    exactBytes("written by A", a.written, 0),
     exactly("runs of B", b.outcome.counters.operator.initialRunsCreated ?? 0, 2),
-    exactly("written by B", b.written, PAGES * PAGE, prettyBytes(b.written)),
-    exactly(
+    exactBytes("written by B", b.written, PAGES * PAGE),
+    exactBytes(
       "peak reservation of B",
       b.peak,
       (POOL / PAGE - PAGES) * PAGE,
       `${prettyBytes(b.peak)} of its own 160.00 MB`,
     ),
-    exactly("same rows in the same order", same ? 1 : 0, 1, same ? "yes" : "NO"),
-    exactly("reserved at the end", left.reserved, 0, prettyBytes(left.reserved)),
-    exactly("on disk at the end", left.onDisk, 0, prettyBytes(left.onDisk)),
+    isSo("same rows in the same order", same),
+    exactBytes("reserved at the end", left.reserved, 0),
+    exactBytes("on disk at the end", left.onDisk, 0),
   ];
 }
 
