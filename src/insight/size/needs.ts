@@ -57,6 +57,20 @@ export function holdUnder(need: KindNeed, duration: number, peak: number, spille
     : duration * whenReached(need.unspillable, need.room / peak);
 }
 
+/** Needs that a book remembers, over all records. */
+const MOST_KEPT = 1_000_000;
+
+/** What of a record amounts, limits and rejections by rule depend on (admission 2, 3.1 but for the queue's length, 3.2). */
+const keyOf = (c: PoolConfig): string =>
+  [
+    c.maxRequests === 0,
+    c.maxMemResources,
+    c.minQueryMemLimit,
+    c.maxQueryMemLimit,
+    c.clampMemLimitQueryOption,
+    c.onlyCoordinators,
+  ].join(" ");
+
 export class NeedBook {
   private readonly plans: PlanBook;
   private readonly requests: RecordedRequests;
@@ -65,6 +79,7 @@ export class NeedBook {
   /** Skew by class and address; null: the same everywhere. */
   private readonly skews: readonly (ReadonlyMap<string, number> | null)[];
   private readonly peaksFor = new Map<boolean, Float64Array>();
+  private readonly known = new Map<string, readonly KindNeed[]>();
 
   constructor(scenario: Scenario, flags: ImpalaFlags, requests: RecordedRequests) {
     this.requests = requests;
@@ -100,9 +115,18 @@ export class NeedBook {
     return Math.min(...this.membership.backends.filter((b) => b.isExecutor).map((b) => b.admissionSlots));
   }
 
-  /** By kind; kinds of other pools are worked out too, nobody asks for them. */
-  under(config: PoolConfig): KindNeed[] {
-    return this.requests.kinds.map((_, kind) => this.needOf(kind, config));
+  /**
+   * By kind; kinds of other pools are worked out too, nobody asks for them. Most settings differ in what has no part in
+   * it, and a log may have tens of thousands of kinds.
+   */
+  under(config: PoolConfig): readonly KindNeed[] {
+    const key = keyOf(config);
+    const known = this.known.get(key);
+    if (known !== undefined) return known;
+    const needs = this.requests.kinds.map((_, kind) => this.needOf(kind, config));
+    if ((this.known.size + 1) * needs.length > MOST_KEPT) this.known.clear();
+    this.known.set(key, needs);
+    return needs;
   }
 
   /** Of the first group that takes requests of the pool; null: none does. */
