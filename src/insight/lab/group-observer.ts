@@ -63,13 +63,13 @@ export class GroupObserver extends SilentObserver {
     this.isLarge = isLarge;
   }
 
-  finish(maxMem: number): { all: GroupFigures; small: GroupFigures; large: GroupFigures; memoryUsed: number } {
+  finish(maxMem: number): { all: GroupFigures; small: GroupFigures; large: GroupFigures; memoryUsed: number | null } {
     const span = this.memoryAt - Math.max(0, this.from);
     return {
       all: this.all.figures(),
       small: this.small.figures(),
       large: this.large.figures(),
-      memoryUsed: maxMem <= 0 || span <= 0 ? 0 : this.memoryTime / (maxMem * span),
+      memoryUsed: maxMem <= 0 || span <= 0 ? null : this.memoryTime / (maxMem * span),
     };
   }
 

@@ -36,8 +36,8 @@ export interface PolicyRow {
   readonly all: GroupFigures;
   readonly small: GroupFigures;
   readonly large: GroupFigures;
-  /** Share of the pool's memory that was admitted, over the run. */
-  readonly memoryUsed: number;
+  /** Share of the pool's memory that was admitted, over the run; null: it has no limit. */
+  readonly memoryUsed: number | null;
   /** Admissions that passed a head. */
   readonly overtakings: number;
 }

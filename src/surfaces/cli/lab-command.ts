@@ -82,7 +82,12 @@ function labLines(r: LabReport, remarks: readonly string[], surroundings: Surrou
       { head: "p95", align: "right", cell: (row) => wait(row.all.p95) },
       { head: "lost", align: "right", cell: (row) => lost(row.all) },
       ...(r.threshold === null ? [] : bySize),
-      { head: "mem used", align: "right", leaves: 2, cell: (row) => percent(row.memoryUsed) },
+      {
+        head: "mem used",
+        align: "right",
+        leaves: 2,
+        cell: (row) => (row.memoryUsed === null ? "-" : percent(row.memoryUsed)),
+      },
       { head: "passed", align: "right", leaves: 1, cell: (row) => String(row.overtakings) },
     ],
     r.rows,

@@ -64,6 +64,17 @@ describe("waterhole lab", () => {
     expect(fifo.memoryUsedShare).toBeGreaterThan(before.memoryUsedShare);
   });
 
+  test("of a pool without a memory limit there is no share that was used", async () => {
+    const open = join(dir, "open.yaml");
+    writeFileSync(
+      open,
+      "cluster: { executors: [{ count: 2, memory: 10gb }] }\nflags: { default_pool_max_requests: 1 }\nqueries: { q: { estimate: 1gb, duration: 4s } }\narrivals: [{ at: 0s, count: 3 }]\n",
+    );
+    const { rows } = JSON.parse((await waterhole("lab", open, "--json")).stdout);
+    expect(rows.map((row: { memoryUsedShare: number | null }) => row.memoryUsedShare)).toEqual([null, null, null]);
+    expect((await waterhole("lab", open)).stdout).toMatch(/\nstrict FIFO .* - +0\n/);
+  });
+
   test("pool files that change on the way: code 2, found and remedy", async () => {
     const changing = join(dir, "changing.yaml");
     const files = `fairScheduler: ${join(EXAMPLES, "fair-scheduler.xml")}`;

@@ -2,7 +2,7 @@
  * What `import --json` prints.
  */
 import type { Acceptance, HourCheck } from "../../../insight/log/acceptance.ts";
-import type { Advice } from "../../../insight/log/advice.ts";
+import { type Advice, adviceText } from "../../../insight/log/advice.ts";
 import type { ClassRow } from "../../../insight/log/class-table.ts";
 import type { LogReport } from "../../../insight/log/log-report.ts";
 import type { Consistency } from "../../../workload/query-log/consistency.ts";
@@ -60,7 +60,11 @@ const classDocument = (c: ClassRow): object => ({
   statsMissing: c.statsMissing,
 });
 
-function adviceDocument(a: Advice): object {
+export function adviceDocument(a: Advice): object {
+  return { ...figuresOf(a), text: adviceText(a) };
+}
+
+function figuresOf(a: Advice): object {
   switch (a.id) {
     case "K1": {
       const { gains, ...rest } = a;

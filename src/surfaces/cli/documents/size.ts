@@ -51,14 +51,14 @@ const rowDocument = (row: SizeRow): object => ({
   lossShareBelow: row.lossBelow,
   spillShare: row.spillShare,
   failedShare: row.failedShare,
-  memoryUsedShare: row.memoryUsed,
+  memoryUsedShare: row.setting.maxMem > 0 ? row.memoryUsed : null,
   peakRunning: row.peakRunning,
   binding: row.binding,
   meetsGoal: row.meetsGoal,
   isExtrapolated: row.isExtrapolated,
 });
 
-const settingDocument = (s: Setting): object => ({
+export const settingDocument = (s: Setting): object => ({
   maxMemBytes: s.maxMem,
   maxRunning: s.maxRunning,
   maxQueued: s.maxQueued,
