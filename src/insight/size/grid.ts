@@ -23,9 +23,8 @@ export interface GridInput {
   readonly peaks: Float64Array;
   readonly now: Setting;
   readonly smallestHost: number;
-  readonly allHosts: number;
-  /** `--oversubscribe`: pools may be granted so much of what the hosts have. */
-  readonly oversubscribe: number;
+  /** What a candidate may give the pool (`pool-room.ts`). */
+  readonly mostMemory: number;
   /** What the user wants tried instead of the values found. */
   readonly asked: AskedValues;
   readonly most: number;
@@ -178,7 +177,7 @@ function evenly<T>(items: readonly T[], most: number): T[] {
 const wholeMiB = (bytes: number): number => Math.ceil(bytes / MiB) * MiB;
 
 /** Steps of the principal need where one need rules, else what the traffic wants for shares of the time. */
-function memoryLevels({ now, allHosts, oversubscribe }: GridInput, demand: Demand): number[] {
+function memoryLevels({ now, mostMemory }: GridInput, demand: Demand): number[] {
   const wanted =
     demand.principalShare >= 0.9
       ? [...demand.running.flatMap((k) => [k, k + 1, k + 2]), ...wavesOf(now, demand)].map(
@@ -186,8 +185,8 @@ function memoryLevels({ now, allHosts, oversubscribe }: GridInput, demand: Deman
         )
       : demand.memory.flatMap((m) => [m, m * 1.1]);
   const levels = wanted.filter((m) => m > 0).map(wholeMiB);
-  const capped = levels.map((m) => Math.min(m, Math.floor((allHosts * oversubscribe) / MiB) * MiB));
-  return unique([...(now.maxMem > 0 ? [now.maxMem] : []), ...capped]);
+  const capped = levels.map((m) => Math.min(m, Math.floor(mostMemory / MiB) * MiB));
+  return unique([...(now.maxMem > 0 ? [now.maxMem] : []), ...capped.filter((m) => m > 0)]);
 }
 
 /** A burst that does not fit comes in waves; fewer waves begin where it fits in one, in two, ... at once. */
@@ -242,10 +241,10 @@ function splitsOf({ requests, needs, now }: GridInput): Split[] {
   });
 }
 
-const isAllowed = (s: Setting, { allHosts, oversubscribe }: GridInput): boolean =>
+const isAllowed = (s: Setting, { now, mostMemory }: GridInput): boolean =>
   (s.maxQueryMem <= 0 || s.minQueryMem <= s.maxQueryMem) &&
   (s.maxMem < 0 || s.minQueryMem <= s.maxMem) &&
-  (s.maxMem < 0 || s.maxMem <= allHosts * oversubscribe) &&
+  (s.maxMem < 0 ? now.maxMem < 0 : s.maxMem <= mostMemory) &&
   s.maxQueued >= 1 &&
   s.timeout >= 1;
 

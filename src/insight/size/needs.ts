@@ -103,10 +103,6 @@ export class NeedBook {
     return Math.min(...this.membership.backends.filter((b) => b.isExecutor).map((b) => b.admitMemLimit));
   }
 
-  get allHosts(): number {
-    return this.membership.backends.filter((b) => b.isExecutor).reduce((sum, b) => sum + b.admitMemLimit, 0);
-  }
-
   get hostCount(): number {
     return this.membership.backends.filter((b) => b.isExecutor).length;
   }

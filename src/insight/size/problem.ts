@@ -20,7 +20,7 @@ export interface SizeProblem {
   readonly scenario: Scenario;
   readonly flags: ImpalaFlags;
   readonly pool: string;
-  /** Pool name -> record as the files have it, for every pool that occurs. */
+  /** Pool name -> record as the files have it, for every pool that they declare or that occurs. */
   readonly configs: Readonly<Record<string, PoolConfig>>;
   /** One replication each. */
   readonly days: readonly RecordedRequests[];

@@ -8,6 +8,7 @@ import type { EliminationOptions, Finalist } from "./elimination.ts";
 import { type Aim, DEFAULT_OPTIONS, eliminate, goalOn } from "./elimination.ts";
 import { type AskedValues, candidatesOf } from "./grid.ts";
 import { type BindingShare, lossOf, type Outcome, spillShareOf } from "./outcome.ts";
+import { roomOf } from "./pool-room.ts";
 import { canAddExecutor, type Evaluate, Evaluator, type Job, jobKey, type SizeProblem } from "./problem.ts";
 import { medianNeed } from "./saturation.ts";
 import { screenedOut } from "./screening.ts";
@@ -65,6 +66,7 @@ export async function sizePool(
   const firstDay = goalOn(options, await cached([{ engine: "rules", day: 0, from: 0, to: day.count, setting: now }]));
   const book = local.needs(0);
   const peaks = book.peaksUnder(base);
+  const room = roomOf(problem.pool, problem.configs, problem.scenario.cluster, options.oversubscribe);
   const candidates =
     options.candidates ??
     candidatesOf({
@@ -73,8 +75,7 @@ export async function sizePool(
       peaks,
       now,
       smallestHost: book.smallestHost,
-      allHosts: book.allHosts,
-      oversubscribe: options.oversubscribe,
+      mostMemory: room.most,
       asked: options.asked,
       most: options.most,
     });
@@ -118,6 +119,8 @@ export async function sizePool(
     sigmas,
     observedConcurrency: problem.observedConcurrency,
     pool: problem.pool,
+    room,
+    notTried: (options.asked.memory ?? []).filter((m) => m > room.most),
     elimination,
     bindings,
     relief,

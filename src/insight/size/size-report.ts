@@ -10,6 +10,7 @@ import { CONSTRAINT_TEXT } from "../binding.ts";
 import type { Drop, DropReason, Effort, Elimination, Finalist, Goal } from "./elimination.ts";
 import { type Interval, intervalOf, pairedInterval } from "./intervals.ts";
 import { type BindingShare, failedShareOf, lossOf, memoryUsedShare, spillShareOf } from "./outcome.ts";
+import type { PoolRoom } from "./pool-room.ts";
 import { keyOf, type Setting } from "./setting.ts";
 
 export interface SizeRow {
@@ -62,6 +63,9 @@ export type ReliefEffect = "helps" | "trades" | "worsens" | "none";
 
 export interface SizeReport {
   readonly pool: string;
+  readonly room: PoolRoom;
+  /** Amounts of memory that were asked for and that the room does not hold. */
+  readonly notTried: readonly number[];
   readonly goal: Goal;
   readonly days: number;
   readonly requestsADay: number;
@@ -80,6 +84,8 @@ export interface SizeReport {
 
 export interface ReportParts {
   readonly pool: string;
+  readonly room: PoolRoom;
+  readonly notTried: readonly number[];
   readonly elimination: Elimination;
   readonly bindings: ReadonlyMap<string, readonly BindingShare[]>;
   readonly relief: readonly Relief[];
@@ -100,6 +106,8 @@ export function sizeReport(parts: ReportParts): SizeReport {
   for (const d of elimination.drops) dropped[d.why] = (dropped[d.why] ?? 0) + 1;
   return {
     pool,
+    room: parts.room,
+    notTried: parts.notTried,
     goal,
     days: now.outcomes.length,
     requestsADay: now.outcomes[0]?.submitted ?? 0,

@@ -58,7 +58,10 @@ export function registerSize(program: Command, surroundings: Surroundings, exit:
     .addOption(listOption("--queued <counts>", "try these queue lengths", countOf))
     .addOption(listOption("--timeout <times>", "try these queue timeouts, such as 30s,2m", timeOf))
     .addOption(
-      numberOption("--oversubscribe <factor>", "of what the hosts have, the pool may be given so much (default 1)"),
+      numberOption(
+        "--oversubscribe <factor>",
+        "of what the hosts have, all pools together may be given so much (default 1)",
+      ),
     )
     .addOption(
       numberOption(

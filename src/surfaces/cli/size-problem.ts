@@ -78,19 +78,17 @@ export async function openProblem(path: string, flags: ProblemFlags): Promise<Op
   if (flags.log === undefined) checkPoolRequests(written, pools, path);
   const all = daysOf(scenario, impala, pools, flags.days ?? DEFAULT_DAYS, path);
   const pool = flags.pool ?? busiestPool(all, path);
-  const configs = Object.fromEntries(
-    [...new Set([ROOT_POOL, ...all.flatMap((d) => d.kinds.map((k) => k.pool))])]
-      .filter((name) => name !== "")
-      .map((name): [string, PoolConfig] => [name, pools.configOf(name)]),
-  );
-  if (configs[pool] === undefined)
+  const asked = new Set(all.flatMap((d) => d.kinds.map((k) => k.pool)).filter((name) => name !== ""));
+  if (!asked.has(pool))
     throw new ConfigError(
       { file: path, line: null },
       `no request of this traffic goes to ${pool}`,
-      `Give one of: ${Object.keys(configs)
-        .filter((p) => p !== ROOT_POOL)
-        .join(", ")}`,
+      `Give one of: ${[...asked].join(", ")}`,
     );
+  const configs = Object.fromEntries([
+    ...leavesOf(pools),
+    ...[ROOT_POOL, ...asked].map((name): [string, PoolConfig] => [name, pools.configOf(name)]),
+  ]);
   const { days, busiestDay } = daysToCompareOn(all, pool, isRecorded(scenario));
   const configOf = (name: string): PoolConfig | null => {
     const found = pools.lookUp(name);
@@ -203,6 +201,15 @@ export function playingTrace(scenario: Scenario, log: string): Scenario {
     retry: { on: [], attempts: 1, first: 0 as Millis, factor: 1, most: 0 as Millis, jitter: "none" },
   };
   return { ...scenario, arrivals: [trace], faults: [] };
+}
+
+/** Pools of the files that hosts are promised to, in name order; one whose record fails refuses every query. */
+function leavesOf(pools: PoolDirectory): [string, PoolConfig][] {
+  const leaves = pools.settings.allocation?.allocations.leafPools ?? new Set();
+  return [...leaves].sort().flatMap((name): [string, PoolConfig][] => {
+    const found = pools.lookUp(name);
+    return found.kind === "found" ? [[name, found.config]] : [];
+  });
 }
 
 /** Recorded traffic is one day, or as many as it has; drawn traffic has as many as one asks for. */

@@ -73,6 +73,7 @@ export function reportLines(r: SizeReport, look: Look): string[] {
     "",
     ...texts([...r.sentences, ""]),
     ...texts([
+      ...roomLines(r),
       ...r.rows.flatMap(remarksOf),
       ...(r.rows.some(isStaleOften) ? [STALE_VIEW_MEANS] : []),
       ...r.relief.map(reliefText),
@@ -114,6 +115,22 @@ const bindsText = (row: SizeRow): string =>
     .filter((b) => b.share >= 0.005)
     .map((b) => `${CONSTRAINT_TEXT[b.constraint]} ${percent(b.share)}`)
     .join(", ") || "nothing";
+
+/** Whether the pool may be given more, and why not (insight 3.2). */
+function roomLines({ pool, room, notTried }: SizeReport): string[] {
+  const { hosts, others, unlimited, most, isOvercommitted, oversubscribe } = room;
+  const ofHosts = `${oversubscribe === 1 ? "" : `${oversubscribe} times `}its hosts' ${memoryText(hosts)}`;
+  const promised = `the ${memoryText(others)} of other pools' limits`;
+  const may = isOvercommitted
+    ? `${pool} is given no more than it has: ${others > 0 ? `with ${promised} that is` : "that is"} more than ${ofHosts}`
+    : `${pool} may have at most ${memoryText(most)} of ${ofHosts}${others > 0 ? `, beside ${promised}` : ""}`;
+  const uncounted =
+    unlimited.length === 0
+      ? ""
+      : `; not counted, for want of a limit: ${unlimited.slice(0, 3).join(", ")}${unlimited.length > 3 ? ` and ${unlimited.length - 3} more` : ""}`;
+  const dropped = notTried.length === 0 ? "" : `; so ${notTried.map(memoryText).join(", ")} not tried`;
+  return [`${may} (more: --oversubscribe)${uncounted}${dropped}`];
+}
 
 const isStaleOften = ({ binding }: SizeRow): boolean =>
   binding.some((b) => b.constraint === "staleView" && b.share >= WORTH_EXPLAINING);

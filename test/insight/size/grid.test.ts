@@ -17,8 +17,7 @@ function inputOf(over: Partial<GridInput> = {}): GridInput {
     peaks: problem.days[0]!.peak,
     now: NOW,
     smallestHost: book.smallestHost,
-    allHosts: book.allHosts,
-    oversubscribe: 1,
+    mostMemory: 10_000 * 1024 * MiB,
     asked: {},
     most: 1000,
     ...over,
@@ -52,6 +51,17 @@ describe("insight 3.2 candidates", () => {
     for (const step of steps) expect([Math.floor(even), Math.ceil(even)]).toContain(step);
   });
 
+  test("no candidate gives more than the room there is, asked for or found", () => {
+    const input = inputOf();
+    const wanted = Math.max(...levels(input));
+    const least = Math.min(...[...levels(input)].filter((m) => m > NOW.maxMem));
+    expect(wanted).toBeGreaterThan(least);
+    expect(Math.max(...levels({ ...input, mostMemory: least }))).toBe(least);
+    expect(Math.max(...levels({ ...input, mostMemory: NOW.maxMem }))).toBe(NOW.maxMem);
+    const asked = { memory: [least - 1, least, least + 1] };
+    expect(levels({ ...input, asked, mostMemory: least })).toEqual(new Set([least - 1, least]));
+  });
+
   test("a burst that does not fit: as much as lets it in at once, in two waves, in three, ...", () => {
     const input = inputOf();
     const burst = { ...input.requests, count: 60, at: input.requests.at.slice(0, 60).fill(0) };
@@ -59,6 +69,6 @@ describe("insight 3.2 candidates", () => {
     const need = input.needs.find((n) => n !== null)!.cluster;
     for (const k of [60, 30, 20, 15, 12, 10])
       expect(found, `${k} at once`).toContain(Math.ceil((k * need) / MiB) * MiB);
-    expect(Math.max(...found)).toBeLessThanOrEqual(input.allHosts);
+    expect(Math.max(...found)).toBeLessThanOrEqual(input.mostMemory);
   });
 });

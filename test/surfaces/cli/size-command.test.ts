@@ -49,6 +49,44 @@ describe("waterhole size", () => {
     expect(stdout).toMatch(/\n-.*200000 mb.*\n\+.*<maxResources>\d+ mb, 0 vcores/);
   });
 
+  test("insight 3.2: other pools' limits count, and what they leave no room for is not tried", async () => {
+    // Ten hosts of 100 GiB; root.etl, which has no traffic here, is promised 600000 mb: 1000 - 585.94 = 414.06 GiB.
+    const asked = ["--memory", "414gb,415gb", "--running", "20", "--queued", "50", "--days", "1", "--threads", "1"];
+    const { stdout } = await waterhole("size", SCENARIO, ...asked, "--p95", "1s");
+    expect(stdout).toMatch(
+      /\nroot\.dashboards may have at most 414\.1 GiB of its hosts' 1000\.0 GiB, beside the 585\.9 GiB of other pools' limits \(more: --oversubscribe\); so 415\.0 GiB not tried\n/,
+    );
+    const both = JSON.parse(
+      (await waterhole("size", SCENARIO, ...asked, "--p95", "1s", "--oversubscribe", "1.5", "--json")).stdout,
+    );
+    expect(both.room).toMatchObject({ mostBytes: 1500 * 2 ** 30 - 600_000 * 2 ** 20, notTriedBytes: [] });
+    const one = JSON.parse((await waterhole("size", SCENARIO, ...asked, "--p95", "1s", "--json")).stdout);
+    expect(both.effort.candidates).toBeGreaterThan(one.effort.candidates);
+  });
+
+  test("insight 3.2: files that promise too much already", async () => {
+    const pools = file(
+      "promised.xml",
+      `<allocations>
+  <queue name="root">
+    <queue name="dashboards"><maxResources>200000 mb, 0 vcores</maxResources></queue>
+    <queue name="etl"><maxResources>900000 mb, 0 vcores</maxResources></queue>
+    <queue name="adhoc"/>
+  </queue>
+  <queuePlacementPolicy><rule name="specified" create="false"/><rule name="reject"/></queuePlacementPolicy>
+</allocations>
+`,
+    );
+    const promised = file(
+      "promised.yaml",
+      `${HEAD.replace(/pools: .*/, `pools: { fairScheduler: ${pools} }`)}arrivals: [{ rate: 3, query: tile, from: 0s, to: 60s }]\n`,
+    );
+    const { stdout } = await waterhole("size", promised, "--days", "1", "--threads", "1", "--candidates", "20");
+    expect(stdout).toMatch(
+      /\nroot\.dashboards is given no more than it has: with the 878\.9 GiB of other pools' limits that is more than its hosts' 1000\.0 GiB \(more: --oversubscribe\); not counted, for want of a limit: root\.adhoc\n/,
+    );
+  });
+
   test("one thread or two, shards merged or not: the same document", async () => {
     const whole = await waterhole("size", SCENARIO, ...ASKED, "--threads", "1", "--json");
     const two = await waterhole("size", SCENARIO, ...ASKED, "--threads", "2", "--json");

@@ -2,6 +2,7 @@
  * What `size --json` prints. In the report a null p95 is an endless one: too many were lost.
  */
 import type { Drop, Goal } from "../../../insight/size/elimination.ts";
+import type { PoolRoom } from "../../../insight/size/pool-room.ts";
 import type { Setting } from "../../../insight/size/setting.ts";
 import type { ForSigma, Relief, SizeReport, SizeRow } from "../../../insight/size/size-report.ts";
 import { endlessIfNull } from "./json-text.ts";
@@ -15,6 +16,7 @@ export interface OtherGuess {
 
 export const sizeDocument = (r: SizeReport, patch: object, guesses: readonly OtherGuess[]): object => ({
   pool: r.pool,
+  room: roomDocument(r.room, r.notTried),
   goal: goalDocument(r.goal),
   days: r.days,
   requestsADay: r.requestsADay,
@@ -33,6 +35,16 @@ export const sizeDocument = (r: SizeReport, patch: object, guesses: readonly Oth
     p95NowMs: endlessIfNull(g.p95NowMs),
     cheapest: g.cheapest === null ? null : rowDocument(g.cheapest),
   })),
+});
+
+const roomDocument = (room: PoolRoom, notTried: readonly number[]): object => ({
+  hostsBytes: room.hosts,
+  othersBytes: room.others,
+  unlimitedPools: room.unlimited,
+  mostBytes: room.most,
+  isOvercommitted: room.isOvercommitted,
+  oversubscribe: room.oversubscribe,
+  notTriedBytes: notTried,
 });
 
 const goalDocument = (g: Goal): object => ({ p95Ms: g.p95, lossShare: g.loss, spillShare: g.spill });
