@@ -68,10 +68,18 @@ function hopelessQueue(traffic: PoolTraffic, context: CheckContext): readonly Fi
       at: originPlace(pool, "maxQueued", context),
       pool: pool.name,
       found: `queue of ${pool.config.maxQueued}, timeout ${prettyMillis(timeout)}, ${places} at once for ${prettyMillis(hold)} each`,
-      effect: `Only the first ${hope} places have hope; beyond them queries can only time out, and under lasting overload every loss is a late one.`,
-      remedy: `A queue of ${hope}, or more throughput.`,
+      effect: `${hopefulPlaces(hope)}, and under lasting overload every loss is a late one.`,
+      // With a queue of 0 every query is rejected (T-1).
+      remedy: hope === 0 ? "A longer timeout, or more throughput." : `A queue of ${hope}, or more throughput.`,
     }),
   ];
+}
+
+function hopefulPlaces(hope: number): string {
+  if (hope === 0) return "No place in it has hope: queries there can only time out";
+  return hope === 1
+    ? "Only the first place has hope; beyond it queries can only time out"
+    : `Only the first ${hope} places have hope; beyond them queries can only time out`;
 }
 
 /** W02. */

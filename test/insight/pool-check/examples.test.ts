@@ -328,6 +328,18 @@ describe("insight 1.6: each example raises its id, at its place, and mended it d
     expect(ids(mended)).not.toContain(id);
   });
 
+  // Two at once for 4 s each: so many leave before the timeout of the last in the queue.
+  test.each([
+    [1999, "No place in it has hope: queries there can only time out,", "A longer timeout, or more throughput."],
+    [2000, "Only the first place has hope; beyond it queries can only", "A queue of 1, or more throughput."],
+    [4000, "Only the first 2 places have hope; beyond them queries", "A queue of 2, or more throughput."],
+  ])("W01 with a timeout of %d ms", (timeout, effect, remedy) => {
+    const texts = pressed({ "queued.root.a": "50", "timeout.root.a": String(timeout) }, {}, 31000);
+    const found = check(texts).findings.find((f) => f.id === "W01");
+    expect(found?.effect).toContain(effect);
+    expect(found?.remedy).toBe(remedy);
+  });
+
   test("every id of the catalogue has an example", () => {
     const covered = new Set(EXAMPLES.map((example) => example.id));
     expect(Object.keys(CATALOGUE).filter((id) => !covered.has(id as FindingId))).toEqual([]);
