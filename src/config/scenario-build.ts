@@ -25,6 +25,7 @@ const DEFAULT_MEMORY_SCALE = 1024;
 export function buildScenario(input: ScenarioInput, context: BuildContext): Scenario {
   const { source } = context;
   const cluster = buildCluster(input, source);
+  expectExecutorsFor(input.queries, cluster, source);
   const names = new Names(cluster, Object.keys(input.queries), source);
   const queries = Object.entries(input.queries).map(([name, q], index) => buildClass(name, index, q, names, source));
   if (queries.length === 0 && input.arrivals.some((a) => a.trace === undefined))
@@ -124,6 +125,24 @@ function buildCluster(input: ScenarioInput, source: ScenarioSource): ClusterSpec
       "Lower the count or write  on: dedicated",
     );
   return { ...spec, route: buildRoute(input.cluster.route, ["cluster", "route"], spec, source) };
+}
+
+/** A query runs in one group. Of a number that no group has, only so many as there are would be taken. */
+function expectExecutorsFor(
+  queries: ScenarioInput["queries"],
+  { executors }: ClusterSpec,
+  source: ScenarioSource,
+): void {
+  const sizes = new Map<string, number>();
+  for (const { group, count } of executors) sizes.set(group.name, (sizes.get(group.name) ?? 0) + count);
+  const most = Math.max(...sizes.values());
+  for (const [name, { hosts }] of Object.entries(queries))
+    if (hosts !== "all" && hosts > most)
+      source.fail(
+        ["queries", name, "hosts"],
+        `hosts is ${hosts}. Expected at most ${most}, ${sizes.size === 1 ? "as many executors as there are" : "the size of the largest executor group"}`,
+        "Lower it, write  hosts: all  or raise the count of executors.",
+      );
 }
 
 type GroupInput = ScenarioInput["cluster"]["executors"][number]["executorGroup"];

@@ -57,6 +57,15 @@ describe("what a scenario becomes", () => {
     expect(readScenario(resolve(import.meta.dirname, "../../examples/dashboards", file)).queries).toHaveLength(1);
   });
 
+  test("a query may ask for all the executors of a group, though another group has fewer", () => {
+    const groups = "{ count: 3, memory: 1gb, executorGroup: a }, { count: 2, memory: 1gb, executorGroup: b }";
+    const of = (cluster: string): unknown =>
+      parse({ cluster, queries: "{ q: { estimate: 1gb, duration: 1s, hosts: 3 } }" }).queries[0]?.shape.executors;
+    expect(of(`{ executors: [${groups}] }`)).toBe(3);
+    // Written in two parts, they are of one group still.
+    expect(of("{ executors: [{ count: 2, memory: 1gb }, { count: 1, memory: 2gb }] }")).toBe(3);
+  });
+
   test("JSON is a scenario too", () => {
     const text = JSON.stringify({
       cluster: { executors: [{ memory: "1gb" }] },
@@ -350,6 +359,20 @@ describe("what is wrong is told with file, line, found, expected, remedy", () =>
       "too many coordinators on executors",
       { cluster: "{ executors: [{ memory: 1gb }], coordinators: [{ count: 2 }] }" },
       "2 coordinators on executors, but there are only 1",
+    ],
+    [
+      "more hosts than there are",
+      { queries: "{ q: { estimate: 1gb, duration: 1s, hosts: 3 } }" },
+      "test.yaml:2: hosts is 3. Expected at most 2, as many executors as there are. Lower it, write  hosts: all  or",
+    ],
+    [
+      "more hosts than any group has",
+      {
+        cluster:
+          "{ executors: [{ count: 2, memory: 1gb, executorGroup: a }, { count: 1, memory: 2gb, executorGroup: a }, { count: 2, memory: 1gb, executorGroup: b }] }",
+        queries: "{ q: { estimate: 1gb, duration: 1s, hosts: 4 } }",
+      },
+      "hosts is 4. Expected at most 3, the size of the largest executor group.",
     ],
     ["no estimate", { queries: "{ q: { duration: 1s } }" }, "estimate is missing in queries.q"],
     ["no duration", { queries: "{ q: { estimate: 1gb } }" }, "duration is missing in queries.q"],

@@ -134,7 +134,7 @@ describe("insight 4.6 classes", () => {
     ]);
     const scenario = parseScenario(
       JSON.stringify({
-        cluster: { executors: [{ count: 9, memory: "100gb" }], coordinators: [{ count: 1, on: "dedicated" }] },
+        cluster: { executors: [{ count: 10, memory: "100gb" }], coordinators: [{ count: 1, on: "dedicated" }] },
         pools: "flags",
         queries,
         arrivals,
@@ -187,7 +187,7 @@ describe("insight 4.6 classes", () => {
     const { queries, arrivals } = workloadOf(rows);
     const scenario = parseScenario(
       JSON.stringify({
-        cluster: { executors: [{ count: 9, memory: "100gb" }], coordinators: [{ count: 1, on: "dedicated" }] },
+        cluster: { executors: [{ count: 10, memory: "100gb" }], coordinators: [{ count: 1, on: "dedicated" }] },
         pools: "flags",
         queries,
         arrivals,
