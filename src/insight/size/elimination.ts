@@ -34,6 +34,8 @@ export interface Goal {
   readonly loss: number;
   /** Share of submitted. */
   readonly spill: number;
+  /** Admissions a day onto hosts that are full: always today's, for a host that gives more than it has fails queries. */
+  readonly onFullHosts: number;
 }
 
 const LEAST_TARGET = 1000;
@@ -44,15 +46,20 @@ export const goalOn = (aim: Aim, now: readonly Outcome[]): Goal => ({
   p95: aim.p95 ?? Math.max(LEAST_TARGET, meanOf(now, p95Of)),
   loss: aim.loss,
   spill: aim.spill ?? Math.max(LEAST_SPILL, meanOf(now, spillShareOf)),
+  onFullHosts: meanOf(now, onFullHostsOf),
 });
 
 export const meetsGoal = (days: readonly Outcome[], goal: Goal): boolean =>
-  meanOf(days, lossOf) <= goal.loss && meanOf(days, p95Of) <= goal.p95 && meanOf(days, spillShareOf) <= goal.spill;
+  meanOf(days, lossOf) <= goal.loss &&
+  meanOf(days, p95Of) <= goal.p95 &&
+  meanOf(days, spillShareOf) <= goal.spill &&
+  meanOf(days, onFullHostsOf) <= goal.onFullHosts;
 
 const meanOf = (days: readonly Outcome[], pick: (o: Outcome) => number): number =>
   days.reduce((sum, o) => sum + pick(o), 0) / days.length;
 
 const p95Of = (o: Outcome): number => o.p95;
+const onFullHostsOf = (o: Outcome): number => o.onFullHosts;
 
 export interface EliminationInput {
   readonly now: Setting;
@@ -99,6 +106,7 @@ export type DropReason =
   | "loses too much"
   | "waits too long"
   | "spills too much"
+  | "fills hosts too much"
   | "dominated"
   | "same outcome"
   | "not needed";
@@ -432,7 +440,11 @@ class Run {
   }
 
   private isNearlyFeasible(o: Outcome): boolean {
-    return lossOf(o) <= this.goal.loss * DAY_LOSS && o.p95 <= Math.max(LEAST_P95, this.goal.p95) * DAY_P95;
+    return (
+      lossOf(o) <= this.goal.loss * DAY_LOSS &&
+      o.p95 <= Math.max(LEAST_P95, this.goal.p95) * DAY_P95 &&
+      o.onFullHosts <= this.goal.onFullHosts
+    );
   }
 
   private drop(setting: Setting, why: DropReason, where: string): void {
@@ -449,16 +461,23 @@ const whyNot = (days: readonly Outcome[], goal: Goal): DropReason =>
     ? "loses too much"
     : meanOf(days, p95Of) > goal.p95
       ? "waits too long"
-      : "spills too much";
+      : meanOf(days, spillShareOf) > goal.spill
+        ? "spills too much"
+        : "fills hosts too much";
 
 const isDominatedBy = (a: Outcome, b: Outcome): boolean =>
   b.p95 <= a.p95 &&
   lossOf(b) <= lossOf(a) &&
   spillShareOf(b) <= spillShareOf(a) &&
+  b.onFullHosts <= a.onFullHosts &&
   (b.p95 < a.p95 || lossOf(b) < lossOf(a) || spillShareOf(b) < spillShareOf(a));
 
 const isEqual = (a: Outcome, b: Outcome): boolean =>
-  a.p95 === b.p95 && lossOf(a) === lossOf(b) && spillShareOf(a) === spillShareOf(b) && a.meanWait === b.meanWait;
+  a.p95 === b.p95 &&
+  lossOf(a) === lossOf(b) &&
+  spillShareOf(a) === spillShareOf(b) &&
+  a.onFullHosts === b.onFullHosts &&
+  a.meanWait === b.meanWait;
 
 /** Lower p95, then less loss, then fewer spills. */
 const betterOf = (a: Outcome, b: Outcome): boolean =>

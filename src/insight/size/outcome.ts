@@ -44,6 +44,11 @@ export interface Outcome {
   /** Lost by a fault: their coordinator was gone when they came or died while they waited, or a host they ran on did. */
   readonly cutOff: number;
   /**
+   * Let in although some host of theirs then had more than it can give (insight 2.4), of all pools: who takes a host's
+   * memory may leave too little for others. Only where several controllers decide by the rules; the model has one.
+   */
+  readonly onFullHosts: number;
+  /**
    * Of the submitted, those whose limit leaves less than their peak and that go on with less: admitted or not,
    * because a setting that loses them does not spill less.
    */

@@ -161,6 +161,7 @@ export function runPoolModel(run: ModelRun, pool: ModelPool): Outcome {
     timedOut: c.timedOut,
     failed: c.failed,
     cutOff: 0,
+    onFullHosts: 0,
     spilled: c.spilled,
     meanWait: c.admitted === 0 ? 0 : sumWaits / c.admitted,
     longestWait,

@@ -185,6 +185,7 @@ function added(a: Outcome, b: Outcome): Outcome {
     timedOut: a.timedOut + b.timedOut,
     failed: a.failed + b.failed,
     cutOff: a.cutOff + b.cutOff,
+    onFullHosts: a.onFullHosts + b.onFullHosts,
     spilled: a.spilled + b.spilled,
     meanWait: admitted === 0 ? 0 : (a.meanWait * a.admitted + b.meanWait * b.admitted) / admitted,
     longestWait: Math.max(a.longestWait, b.longestWait),

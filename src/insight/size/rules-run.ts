@@ -30,6 +30,10 @@ export interface RulesProblem {
   readonly sigma: number;
 }
 
+/** Each knows of the others only what the topic has told it. */
+export const hasManyControllers = ({ cluster }: Scenario): boolean =>
+  cluster.admission === "distributed" && cluster.coordinators.reduce((n, c) => n + c.count, 0) > 1;
+
 export const largePoolOf = (pool: string): string => `${pool}-large`;
 
 /** Requests [from, to) under the setting; `extra` observers are told the same story. */
@@ -69,7 +73,7 @@ export function runByRules(
     workload,
     pools: { configOf: (name) => (name === p.pool ? own : name === largePool ? large : p.configOf(name)) },
     flags: p.flags,
-    looksAtHosts: extra !== null,
+    looksAtHosts: extra !== null || hasManyControllers(p.scenario),
     observer: extra === null ? observer : new BothObservers(observer, extra),
   });
   return observer.outcome(from < to ? requests.at[from]! : 0);
@@ -101,6 +105,7 @@ export class OutcomeObserver extends SilentObserver {
   private timedOutCount = 0;
   private failedCount = 0;
   private cutOffCount = 0;
+  private onFullHosts = 0;
   private sumWaits = 0;
   private longestWait = 0;
   private longestQueued = 0;
@@ -157,6 +162,10 @@ export class OutcomeObserver extends SilentObserver {
     this.running++;
     if (this.running > this.peakRunning) this.peakRunning = this.running;
     this.changeMemory(at, cluster);
+  }
+
+  override viewUsed(_at: number, _q: QueryFacts, _ageMs: number, isOverOnAHost: boolean | null): void {
+    if (isOverOnAHost === true) this.onFullHosts++;
   }
 
   override rejected(_at: number, q: QueryFacts, _reason: RejectReason, waited: number, fromQueue: boolean): void {
@@ -234,6 +243,7 @@ export class OutcomeObserver extends SilentObserver {
       timedOut: this.timedOutCount,
       failed: this.failedCount,
       cutOff: this.cutOffCount,
+      onFullHosts: this.onFullHosts,
       spilled: this.spilledCount,
       meanWait: this.admittedCount === 0 ? 0 : this.sumWaits / this.admittedCount,
       longestWait: this.longestWait,

@@ -10,6 +10,7 @@ import { type AskedValues, candidatesOf } from "./grid.ts";
 import { type BindingShare, lossOf, type Outcome, spillShareOf } from "./outcome.ts";
 import { roomOf } from "./pool-room.ts";
 import { canAddExecutor, type Evaluate, Evaluator, type Job, jobKey, type SizeProblem } from "./problem.ts";
+import { hasManyControllers } from "./rules-run.ts";
 import { medianNeed } from "./saturation.ts";
 import { screenedOut } from "./screening.ts";
 import { configUnder, keyOf, type Setting, settingOf } from "./setting.ts";
@@ -79,7 +80,7 @@ export async function sizePool(
       asked: options.asked,
       most: options.most,
     });
-  const manyControllers = hasManyControllers(problem);
+  const manyControllers = hasManyControllers(problem.scenario);
   const elimination = await eliminate({
     now,
     candidates: part(candidates),
@@ -141,11 +142,6 @@ function withMemory(evaluate: Evaluate): Evaluate {
     }
     return jobs.map((j) => known.get(jobKey(j))!);
   };
-}
-
-function hasManyControllers(problem: SizeProblem): boolean {
-  const { cluster } = problem.scenario;
-  return cluster.admission === "distributed" && cluster.coordinators.reduce((n, c) => n + c.count, 0) > 1;
 }
 
 async function bindingsOf(

@@ -28,6 +28,8 @@ export interface SizeRow {
   readonly spillShare: number;
   /** Of the submitted, in `loss`: admitted, and failed for want of memory. */
   readonly failedShare: number;
+  /** Mean over days, of all pools: let in although a host then had more than it can give. */
+  readonly onFullHosts: number;
   readonly memoryUsed: number;
   readonly peakRunning: number;
   readonly binding: readonly BindingShare[];
@@ -144,6 +146,7 @@ function rowOf(f: Finalist, label: string, now: Finalist, parts: ReportParts): S
     lossBelow: meanLoss === 0 && submitted > 0 ? 3 / submitted : null,
     spillShare: mean(f.outcomes.map(spillShareOf)),
     failedShare: mean(f.outcomes.map(failedShareOf)),
+    onFullHosts: mean(f.outcomes.map((o) => o.onFullHosts)),
     memoryUsed: mean(f.outcomes.map((o) => memoryUsedShare(o, f.setting.maxMem))),
     peakRunning: Math.max(0, ...f.outcomes.map((o) => o.peakRunning)),
     binding: parts.bindings.get(keyOf(f.setting)) ?? [],

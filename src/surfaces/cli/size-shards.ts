@@ -19,7 +19,7 @@ export interface Shard {
 }
 
 const FORMAT = "waterhole-size-shard";
-const VERSION = 3;
+const VERSION = 4;
 
 export interface ShardFile {
   readonly format: typeof FORMAT;

@@ -98,6 +98,7 @@ const DROPPED: Readonly<Record<DropReason, string>> = {
   "loses too much": "lose too much",
   "waits too long": "wait too long",
   "spills too much": "spill too much",
+  "fills hosts too much": "let more onto full hosts than today",
   dominated: "worse than a cheaper one",
   "same outcome": "no better than a cheaper one",
   "not needed": "not looked at further",
@@ -141,6 +142,10 @@ function remarksOf(row: SizeRow): string[] {
     remarks.push(
       `${row.label} fails ${percent(row.failedShare)} of the queries: they need more memory than their limit leaves and cannot spill`,
     );
+  if (row.onFullHosts > 0)
+    remarks.push(
+      `${row.label} lets ${countADay(row.onFullHosts)} ${plural(row.onFullHosts, "query", "queries")} a day onto hosts that are full: each coordinator knows late what the others let in there`,
+    );
   if (row.p95ForSigma !== null)
     remarks.push(
       `${row.label} rests on what spilling costs: on the first day p95 ${waitText(row.p95ForSigma.half)} if it costs half as much, ${waitText(row.p95ForSigma.assumed)} as assumed, ${waitText(row.p95ForSigma.double)} if twice`,
@@ -160,6 +165,7 @@ function reliefText(relief: SizeReport["relief"][number]): string {
   return `${relief.of} with ${relief.step}: ${relief.effect === "none" ? "no difference" : change}`;
 }
 
+const countADay = (n: number): string => (Number.isInteger(n) ? String(n) : n.toFixed(1));
 const intervalText = (i: SizeRow["p95Interval"], text: (n: number) => string): string =>
   i === null || i.low === i.high ? "" : ` [${text(i.low)}, ${text(i.high)}]`;
 

@@ -15,12 +15,13 @@ interface Made {
   readonly p95: number | readonly number[];
   readonly lost?: number | readonly number[];
   readonly spilled?: number | readonly number[];
+  readonly onFullHosts?: number | readonly number[];
 }
 
 const onDay = (values: number | readonly number[] | undefined, day: number): number =>
   typeof values === "number" ? values : (values?.[day] ?? 0);
 
-function outcomeOf({ p95, lost, spilled }: Made, { day }: Job): Outcome {
+function outcomeOf({ p95, lost, spilled, onFullHosts }: Made, { day }: Job): Outcome {
   const rejected = onDay(lost, day);
   return {
     submitted: 1000,
@@ -29,6 +30,7 @@ function outcomeOf({ p95, lost, spilled }: Made, { day }: Job): Outcome {
     timedOut: 0,
     failed: 0,
     cutOff: 0,
+    onFullHosts: onDay(onFullHosts, day),
     spilled: onDay(spilled, day),
     meanWait: 0,
     longestWait: onDay(p95, day),
@@ -79,6 +81,25 @@ describe("insight 3.2: no worse than now, on the same days", () => {
     expect(r.goal).toMatchObject({ p95: 10_000, spill: 0.04 });
     expect(r.rows[1]).toMatchObject({ setting: LESS, meetsGoal: meets });
     expect(chosenOf(r)).toEqual(meets ? LESS : null);
+  });
+
+  test.each([
+    { name: "as many onto full hosts as now", onFullHosts: [3, 5], meets: true },
+    { name: "fewer on one day, as many more on the other", onFullHosts: [1, 7], meets: true },
+    { name: "one more onto a full host", onFullHosts: [3, 6], meets: false },
+    { name: "one less onto a full host", onFullHosts: [3, 4], meets: true },
+  ])("$name: meets the goal = $meets", async ({ onFullHosts, meets }) => {
+    const today: Made = { ...now, onFullHosts: [3, 5] };
+    const r = await reportOf([today, { setting: LESS, p95: 5000, onFullHosts }]);
+    expect(r.goal.onFullHosts).toBe(4);
+    expect(chosenOf(r)).toEqual(meets ? LESS : null);
+    expect(r.dropped["fills hosts too much"]).toBe(meets ? undefined : 1);
+  });
+
+  test("onto full hosts where today nobody is: not even one", async () => {
+    const more: Made = { setting: MORE, p95: 100, onFullHosts: 1 };
+    const r = await reportOf([{ ...now, lost: 50 }, more, { setting: MOST, p95: 1000 }]);
+    expect(chosenOf(r)).toEqual(MOST);
   });
 
   test("today's setting is no worse than itself: only what it loses can be too much", async () => {

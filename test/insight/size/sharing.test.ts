@@ -37,6 +37,7 @@ describe("insight 3.4 item 8: untouched limits", () => {
     timedOut: 0,
     failed: 0,
     cutOff: 0,
+    onFullHosts: 0,
     spilled: 0,
     meanWait: 0,
     longestWait: 5000,

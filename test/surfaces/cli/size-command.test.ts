@@ -87,6 +87,16 @@ describe("waterhole size", () => {
     );
   });
 
+  test("insight 3.2: who is let onto full hosts is told", async () => {
+    // Three coordinators give 8 GiB each (max-mem) of the host's 12 at once: the second and the third one too much.
+    const head = HEAD.replace("{ count: 10, memory: 100gb, slots: 16 }", "{ count: 1, memory: 12gb }")
+      .replace("{ count: 1, on: executor }", "{ count: 3, on: dedicated }")
+      .replace("estimate: 1.5gb", "estimate: 8gb");
+    const full = file("full.yaml", `${head}arrivals: [{ at: 0s, query: tile, count: 3 }]\n`);
+    const { stdout } = await waterhole("size", full, "--days", "1", "--threads", "1", "--candidates", "1");
+    expect(stdout).toMatch(/\nnow lets 2 queries a day onto hosts that are full: /);
+  });
+
   test("one thread or two, shards merged or not: the same document", async () => {
     const whole = await waterhole("size", SCENARIO, ...ASKED, "--threads", "1", "--json");
     const two = await waterhole("size", SCENARIO, ...ASKED, "--threads", "2", "--json");

@@ -47,7 +47,12 @@ const roomDocument = (room: PoolRoom, notTried: readonly number[]): object => ({
   notTriedBytes: notTried,
 });
 
-const goalDocument = (g: Goal): object => ({ p95Ms: g.p95, lossShare: g.loss, spillShare: g.spill });
+const goalDocument = (g: Goal): object => ({
+  p95Ms: g.p95,
+  lossShare: g.loss,
+  spillShare: g.spill,
+  onFullHostsADay: g.onFullHosts,
+});
 
 const rowDocument = (row: SizeRow): object => ({
   label: row.label,
@@ -63,6 +68,7 @@ const rowDocument = (row: SizeRow): object => ({
   lossShareBelow: row.lossBelow,
   spillShare: row.spillShare,
   failedShare: row.failedShare,
+  onFullHostsADay: row.onFullHosts,
   memoryUsedShare: row.setting.maxMem > 0 ? row.memoryUsed : null,
   peakRunning: row.peakRunning,
   binding: row.binding,
