@@ -42,7 +42,9 @@ export interface PoolComparison {
   readonly submitted: number;
   readonly measured: WaitFigures;
   readonly predicted: WaitFigures;
+  /** Over the `held` queries that were admitted and ended; 0 over none. */
   readonly meanHold: number;
+  readonly held: number;
   /** The longest wait of an admitted query. */
   readonly lastWait: { readonly measured: number; readonly predicted: number };
   /** Offered hold time over what the places give in the time of arrivals; null: unlimited, nobody ever waited. */
@@ -110,7 +112,17 @@ function comparePool(
     measured: excessOf(pool, summaries.measured),
     predicted: excessOf(pool, summaries.predicted),
   };
-  const base = { pool, submitted: measured.length, ...figures, meanHold, lastWait, load, perQuery, overAdmission };
+  const base = {
+    pool,
+    submitted: measured.length,
+    ...figures,
+    meanHold,
+    held: holds.length,
+    lastWait,
+    load,
+    perQuery,
+    overAdmission,
+  };
   return { ...base, bars: barsFor(base, context) };
 }
 

@@ -19,9 +19,9 @@ export interface LogReport {
   readonly form: LogForm;
   readonly statements: number;
   readonly unreadable: { readonly count: number; readonly first: readonly RowProblem[] };
-  /** First and last arrival that is used. */
-  readonly from: string;
-  readonly to: string;
+  /** First and last arrival that is used; null: none is. */
+  readonly from: string | null;
+  readonly to: string | null;
   readonly requests: number;
   readonly leftOut: Readonly<Partial<Record<LeftOutReason, number>>>;
   readonly cuts: readonly string[];
@@ -57,14 +57,14 @@ export function logReport(
   const classes = classTable(demand, rule);
   const major = majorClasses(classes);
   const { attempts } = demand;
-  const last = demand.requests.at(-1)?.at ?? 0;
+  const last = demand.requests.at(-1)?.at ?? null;
   return {
     file: log.file,
     form: log.form,
     statements: log.queries.length,
     unreadable: log.unreadable,
-    from: isoOf(demand.start),
-    to: isoOf(demand.start + last),
+    from: last === null ? null : isoOf(demand.start),
+    to: last === null ? null : isoOf(demand.start + last),
     requests: demand.requests.length,
     leftOut: Object.fromEntries(demand.leftOut),
     cuts: demand.coverage.cuts,

@@ -186,8 +186,9 @@ export function importText(report: LogReport, acceptance: Acceptance | null = nu
 
 function headLines(r: LogReport): string[] {
   const leftOut = Object.entries(r.leftOut).map(([reason, n]) => `${n} ${reason}`);
+  const range = r.from === null ? "" : ` from ${r.from} to ${r.to}`;
   return [
-    `${r.file}: ${r.form}, ${r.statements} ${plural(r.statements, "statement")}; ${r.requests} ${plural(r.requests, "request")} from ${r.from} to ${r.to}`,
+    `${r.file}: ${r.form}, ${r.statements} ${plural(r.statements, "statement")}; ${r.requests} ${plural(r.requests, "request")}${range}`,
     ...(leftOut.length === 0 ? [] : [`left out: ${leftOut.join(", ")}`]),
     ...(r.unreadable.count === 0
       ? []

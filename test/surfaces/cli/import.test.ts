@@ -79,6 +79,13 @@ describe("waterhole import", () => {
     `);
   });
 
+  test("where no request is used, none is the first or the last", async () => {
+    const refused = fileWith(csvOf([REJECTED_ROW]));
+    const { report } = await importLog(refused, {});
+    expect(report).toMatchObject({ statements: 1, requests: 0, from: null, to: null });
+    expect(importText(report).split("\n")[0]).toMatch(/1 statement; 0 requests$/);
+  });
+
   test("with today's pool files the amounts are checked", async () => {
     const options = { fairScheduler: fileWith(FAIR), llamaSite: fileWith(SITE) };
     const agreed = await importLog(fileWith(csvOf(LOG)), options);

@@ -15,12 +15,15 @@ export const compareDocument = (
   pools: pools.map(poolDocument),
   poolsWithDelays: poolsWithDelays.map(poolDocument),
   causes: {
-    measuredMeanWaitMs: causes.measuredMeanWait,
-    predictedMeanWaitMs: causes.predictedMeanWait,
+    measuredMeanWaitMs: isAnyAdmitted(pools, "measured") ? causes.measuredMeanWait : null,
+    predictedMeanWaitMs: isAnyAdmitted(pools, "predicted") ? causes.predictedMeanWait : null,
     causes: causes.causes.map(causeDocument),
     together: causeDocument(causes.together),
   },
 });
+
+const isAnyAdmitted = (pools: readonly PoolComparison[], run: "measured" | "predicted"): boolean =>
+  pools.some((p) => p[run].admitted > 0);
 
 function poolDocument(p: PoolComparison): object {
   const { compared, median, p99, most } = p.perQuery;
@@ -30,7 +33,7 @@ function poolDocument(p: PoolComparison): object {
     submitted: p.submitted,
     measured: figuresDocument(p.measured),
     predicted: figuresDocument(p.predicted),
-    meanHoldMs: p.meanHold,
+    meanHoldMs: p.held === 0 ? null : p.meanHold,
     longestWaitMs: {
       measured: overAdmitted(p.measured, p.lastWait.measured),
       predicted: overAdmitted(p.predicted, p.lastWait.predicted),

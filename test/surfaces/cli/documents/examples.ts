@@ -47,6 +47,7 @@ export async function examplesIn(dir: string): Promise<Examples> {
   await predictions(r);
   await sizes(r);
   await logs(r);
+  await nothing(r);
   await r.see("stress", "stress", "--threads", "1", "--hosts", "1", "--kills", "1", "--steps", "100");
   await r.see("demo NAME", "demo", "scratch-full");
   await r.see("demo", "demo");
@@ -222,6 +223,28 @@ async function logs(r: Runner): Promise<void> {
   );
   await r.see("import", "import", log, "--fair-scheduler", fair);
   await r.see("import", "import", r.file("busy.csv"), "--scenario", r.file("busy.yaml"));
+}
+
+/** Nobody is admitted, nobody waits: what is over nothing is null, in every document. */
+async function nothing(r: Runner): Promise<void> {
+  const cluster = "cluster: { executors: [{ count: 2, memory: 10gb }] }\narrivals: [{ at: 0s, count: 5 }]\n";
+  const texts = {
+    disabled: "flags: { default_pool_max_requests: 0 }\nqueries: { q: { estimate: 2gb, duration: 1s } }\n",
+    trivial: "queries: { q: { estimate: 2gb, duration: 0s, trivial: true } }\n",
+  };
+  for (const [name, text] of Object.entries(texts)) {
+    const scenario = r.file(`${name}.yaml`, cluster + text);
+    const records = r.file(`${name}.jsonl`);
+    const log = r.file(`${name}.csv`);
+    await r.see("simulate and run", "simulate", scenario, "--records", records, "--query-log", log);
+    await r.see("explain", "explain", records, /"query":"([^"]+)"/.exec(readFileSync(records, "utf8"))?.[1] ?? "");
+    await r.see("replay", "replay", records);
+    await r.see("compare", "compare", records);
+    await r.see("lab", "lab", scenario);
+    await r.see("size", "size", scenario, "--days", "1", "--candidates", "2", "--threads", "1");
+    await r.see("import", "import", log, "--scenario", scenario);
+    await r.see("check", "check", "--scenario", scenario);
+  }
 }
 
 const bytes = 1 as Bytes;
