@@ -23,6 +23,7 @@ export class ClusterView {
   readonly #mostRemoved: number;
   readonly #gone = new Set<string>();
   readonly #quiescing = new Set<string>();
+  readonly #bornAt = new Map<string, Instant>();
   #version = FIRST_VERSION;
   #shared: Membership;
 
@@ -46,12 +47,23 @@ export class ClusterView {
     if (!this.#gone.has(address)) this.#change(() => this.#gone.add(address));
   }
 
-  join(address: string): void {
-    if (this.#gone.has(address) || this.#quiescing.has(address))
-      this.#change(() => {
-        this.#gone.delete(address);
-        this.#quiescing.delete(address);
-      });
+  /** The same process is heard of again. */
+  rejoin(address: string): void {
+    if (this.#gone.has(address)) this.#change(() => this.#gone.delete(address));
+  }
+
+  /** Another process under the address: everybody hears of it, whether the old one was missed or not. */
+  starts(address: string, now: Instant): void {
+    this.#bornAt.set(address, now);
+    this.#change(() => {
+      this.#gone.delete(address);
+      this.#quiescing.delete(address);
+    });
+  }
+
+  /** The process that was there then is not there now. */
+  hasLost(address: string, since: Instant): boolean {
+    return !this.has(address) || (this.#bornAt.get(address) ?? Number.NEGATIVE_INFINITY) > since;
   }
 
   quiesce(address: string): void {
@@ -75,6 +87,8 @@ export class ClusterView {
 
 /** What a process makes of the members that it hears of. */
 export interface ViewSettings {
+  /** `--blacklisting_enabled` */
+  readonly avoidsHosts: boolean;
   readonly blacklist: BlacklistTiming;
   /** `--statestore_subscriber_recovery_grace_period_ms` */
   readonly recoveryGraceMs: number;
@@ -108,12 +122,25 @@ export class OwnView {
     this.#current = null;
   }
 
+  /** An exchange with the statestore: true when it brings other members. */
+  hear(now: Instant): boolean {
+    if (this.#recovery.holds(now) || this.#heard === this.#cluster.membership) return false;
+    this.#heard = this.#cluster.membership;
+    return true;
+  }
+
+  /** What was there then is there no more, as the statestore has it. */
+  hasLost(address: string, since: Instant): boolean {
+    return this.#cluster.hasLost(address, since);
+  }
+
   /** Of the process's line to the statestore. */
   get recovery(): MembershipRecovery {
     return this.#recovery;
   }
 
   avoid(address: string, now: Instant): void {
+    if (!this.#settings.avoidsHosts || this.#blacklist.addresses().has(address)) return;
     this.#blacklist.blacklist(address, now);
     this.#seen = null;
   }
@@ -127,7 +154,6 @@ export class OwnView {
   /** As of now; the same object while nothing has changed. */
   at(now: Instant): Membership {
     const isAnyoneBack = this.#blacklist.maintain(now);
-    if (!this.#recovery.holds(now)) this.#heard = this.#cluster.membership;
     const shared = this.#heard;
     if (this.#current !== null && this.#seen === shared && !isAnyoneBack) return this.#current;
     const blacklisted = this.#blacklist.addresses();

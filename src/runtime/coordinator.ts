@@ -27,7 +27,7 @@ import { footprintMinimum } from "../workload/footprint-minimum.ts";
 import type { Ending, Submission } from "../workload/workload.ts";
 import type { Admission, AdmissionDesk, Decision, Place, PoolUsage, Told } from "./admission-desk.ts";
 import type { OwnView } from "./cluster-view.ts";
-import type { Fleet } from "./fleet.ts";
+import { type Fleet, unreachableText } from "./fleet.ts";
 import { LiveQuery } from "./live-query.ts";
 import { CANCELLED_CODE, type FragmentOrder, HOST_LOST_CODE, type Progress, type QueryOrder } from "./protocol.ts";
 import type { Timers } from "./timers.ts";
@@ -35,7 +35,7 @@ import type { Exchanged, TopicReader } from "./topic-reader.ts";
 
 /** What a coordinator has of the run around it. */
 export interface CoordinatorSurroundings {
-  readonly fleet: Pick<Fleet, "nextTask" | "startFragments" | "cancel">;
+  readonly fleet: Pick<Fleet, "nextTask" | "startFragments" | "cancel" | "hold">;
   readonly timers: Pick<Timers, "at" | "cancel">;
   readonly classes: readonly QueryClass[];
   readonly releaseTiming: ReleaseTiming;
@@ -215,6 +215,7 @@ export class Coordinator implements TopicReader {
 
   #place(q: LiveQuery, { event, backends }: Admission): void {
     const coordinatorAt = backends.findIndex((b) => b.isCoordBackend);
+    q.admittedAt = event.at;
     q.places = backends;
     q.releasing = new BackendRelease(backends.length, coordinatorAt, event.at, this.#around.releaseTiming);
   }
@@ -293,7 +294,7 @@ export class Coordinator implements TopicReader {
 
   /** F8: the query has failed; every other host is told to stop. */
   #instanceFailed(q: LiveQuery, code: number, text: string, at: { at: Instant; host: string }): void {
-    if (code === HOST_LOST_CODE) this.view.avoid(at.host, at.at);
+    if (code === HOST_LOST_CODE && !q.isOrphan) this.#avoid(at.host, at.at);
     this.#stopRunning(q, "failed", text);
   }
 
@@ -304,6 +305,18 @@ export class Coordinator implements TopicReader {
     q.error = why;
     if (q.open.size > 0) this.#around.fleet.cancel([...q.open.keys()]);
     else this.#endsNow(q);
+  }
+
+  /** 6.1. Whoever waits is not sent there either. */
+  #avoid(host: string, now: Instant): void {
+    this.view.avoid(host, now);
+    this.#tellMembership(now);
+  }
+
+  /** What still runs of it stands still, with all it holds, until somebody ends it. */
+  #hang(q: LiveQuery): void {
+    this.#around.timers.cancel(q.nextEnd);
+    this.#around.fleet.hold([...q.open.keys()]);
   }
 
   /** Nothing of it runs anywhere: only the end of its time was waited for. */
@@ -418,7 +431,9 @@ export class Coordinator implements TopicReader {
       then([], now);
       return;
     }
+    const isNews = this.view.hear(now);
     this.#tellMembership(now);
+    if (isNews) this.failOnLostHosts();
     this.#exchanges.push(then);
     this.#desk.exchange(usages, update);
   }
@@ -428,18 +443,51 @@ export class Coordinator implements TopicReader {
     for (const q of [...this.#queries.values()]) this.#stopRunning(q, "failed", why);
   }
 
-  /** A host left the membership: who still has work there has lost it. */
-  hostLeft(address: string): void {
-    for (const q of [...this.#queries.values()]) {
+  /** The same for what a process before this one left running. */
+  endOrphans(why: string): void {
+    for (const q of [...this.#queries.values()]) if (q.isOrphan) this.#stopRunning(q, "failed", why);
+  }
+
+  /** A host has died, and nobody says so: what runs there hangs, and the rest of those queries with it (9.5). */
+  hostDied(address: string): void {
+    for (const q of this.#queries.values()) {
       const position = q.places.findIndex((p) => p.host === address);
-      if (position >= 0 && (q.openAt[position] ?? 0) > 0)
-        this.#stopRunning(q, "failed", `Failed due to unreachable impalad(s): ${address}`);
+      if (position < 0 || (q.openAt[position] ?? 0) === 0) continue;
+      if (q.state === "running") {
+        q.lostOn.push(address);
+        this.#hang(q);
+      } else {
+        // It was told to stop, and will not answer that.
+        this.#around.fleet.cancel([...q.open].filter(([, o]) => o.position === position).map(([task]) => task));
+      }
     }
   }
 
+  /** It has heard who is left: who has work on hosts that are not, or are other processes now, has lost it. */
+  failOnLostHosts(): void {
+    for (const q of [...this.#queries.values()]) {
+      if (q.isOrphan || q.state !== "running") continue;
+      const lost = this.#lostHostOf(q);
+      if (lost !== null) this.#stopRunning(q, "failed", unreachableText(lost));
+    }
+  }
+
+  #lostHostOf(q: LiveQuery): string | null {
+    for (const host of q.lostOn) if (this.view.hasLost(host, q.admittedAt)) return host;
+    const isLost = ({ host }: Place, position: number): boolean =>
+      host !== this.address && (q.openAt[position] ?? 0) > 0 && this.view.hasLost(host, q.admittedAt);
+    return q.places.find(isLost)?.host ?? null;
+  }
+
+  /** It hears of no membership, and misses the host's status reports all the same. */
+  failUnreported(address: string): void {
+    for (const q of [...this.#queries.values()])
+      if (!q.isOrphan && q.lostOn.includes(address)) this.#stopRunning(q, "failed", `No status report from ${address}`);
+  }
+
   /**
-   * The process dies, and its running queries are stopped (admission 9.5). Its queue dies with it; or, with
-   * `admissiond`, stays, and what ran is held until that hears.
+   * The process dies. Its queue dies with it, or, with `admissiond`, stays; what ran is held by the executors until
+   * they hear (admission 9.5), and then, with `admissiond`, by that until it does.
    */
   die(now: Instant, why: string): void {
     this.isAlive = false;
@@ -447,9 +495,8 @@ export class Coordinator implements TopicReader {
     this.#exchanges = [];
     for (const q of [...this.#queries.values()]) {
       const waits = q.state === "submitted" || q.state === "queued";
-      if (q.desk.outlivesProcess) this.#orphan(q, why, now);
-      else if (waits) this.#lostWaiting(q, why, now);
-      else this.#stopRunning(q, "failed", why);
+      if (waits && !q.desk.outlivesProcess) this.#lostWaiting(q, why, now);
+      else this.#orphan(q, why, now);
     }
   }
 
@@ -462,7 +509,11 @@ export class Coordinator implements TopicReader {
       q.error = why;
       this.#leaveToAdmissiond(q, now);
     } else if (q.state === "held") this.#around.stands(q, "abandoned");
-    else this.#stopRunning(q, "failed", why);
+    else if (q.state === "running") {
+      q.outcome = "failed";
+      q.error = why;
+      this.#hang(q);
+    }
   }
 
   /** Nobody will hear of it. It may stand in the queue for ever; admitted, it is held until it is missed (9.5). */

@@ -45,10 +45,10 @@ export class ExecutorThread implements FragmentThread, ThreadControl {
   /** How many instances of a piscina task still run, and what ends the task. */
   readonly #open = new Map<number, { left: number; readonly done: () => void }>();
   /**
-   * Cancelled before they came: work and control travel on different ports, and the shorter message may be faster.
+   * Cancelled or held before they came: work and control travel on different ports, and the shorter message may be faster.
    * Tasks come in the order of their numbers, so one that is not beyond the last to come has ended.
    */
-  readonly #cancelledEarly = new Set<number>();
+  readonly #early = new Map<number, "cancel" | "hold">();
   #lastToCome = 0;
   #refusals: { readonly order: RefusalOrder; readonly dice: Xoshiro128 }[] = [];
   #outbox: Progress[] = [];
@@ -73,6 +73,7 @@ export class ExecutorThread implements FragmentThread, ThreadControl {
     this.#progress = task.progress;
     const control: ThreadControl = {
       cancel: (tasks) => this.cancel(tasks),
+      hold: (tasks) => this.hold(tasks),
       abandonHost: (host) => this.abandonHost(host),
       refuse: (order) => this.refuse(order),
       status: () => this.status(),
@@ -98,8 +99,10 @@ export class ExecutorThread implements FragmentThread, ThreadControl {
   }
 
   #start(task: number): void {
+    const early = this.#early.get(task);
+    this.#early.delete(task);
     this.#running.get(task)?.start();
-    if (this.#cancelledEarly.delete(task)) this.#running.get(task)?.cancel();
+    if (early !== undefined) this.#running.get(task)?.[early]();
   }
 
   #instanceOf(query: QueryOrder, order: FragmentOrder): Instance {
@@ -185,10 +188,18 @@ export class ExecutorThread implements FragmentThread, ThreadControl {
   // The control line
 
   cancel(tasks: readonly number[]): void {
+    this.#order("cancel", tasks);
+  }
+
+  hold(tasks: readonly number[]): void {
+    this.#order("hold", tasks);
+  }
+
+  #order(what: "cancel" | "hold", tasks: readonly number[]): void {
     for (const task of tasks) {
       const instance = this.#running.get(task);
-      if (instance !== undefined) instance.cancel();
-      else if (task > this.#lastToCome) this.#cancelledEarly.add(task);
+      if (instance !== undefined) instance[what]();
+      else if (task > this.#lastToCome && this.#early.get(task) !== "cancel") this.#early.set(task, what);
     }
   }
 

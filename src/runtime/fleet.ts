@@ -9,7 +9,8 @@
  *
  * Only this file makes these moves. When a host is lost, whatever of it was running ends at once with a clear reason,
  * the dead owner's lock is broken, its half-done step rolled back, and everything it held is given back from its own
- * records: no byte stays, whoever died where (I23).
+ * records: no byte stays, whoever died where (I23). A silenced host dies like that too, but nobody is told by us: what
+ * was running there ends for those who cancel it, having heard of the death from somebody else.
  */
 import { once } from "node:events";
 import { MessageChannel, type MessagePort, type Worker } from "node:worker_threads";
@@ -42,6 +43,7 @@ import { giveBackOf, HostLedger } from "./host-ledger.ts";
 import { FIRST_THREAD_ID, MAIN_ID } from "./host-lock.ts";
 import { createArena } from "./operators/operator-arena.ts";
 import {
+  CANCELLED_CODE,
   type FleetSettings,
   type FragmentError,
   type FragmentOrder,
@@ -118,6 +120,8 @@ interface Thread {
 interface OpenTask {
   readonly host: number;
   readonly thread: number;
+  /** Its process is gone, and nobody knows. */
+  isSilent: boolean;
 }
 
 const NO_BYTES = 0 as Bytes;
@@ -269,7 +273,7 @@ export class Fleet {
     const dead: number[] = [];
     for (const f of fragments) {
       const { thread, ledger } = this.#hosts[f.host]!;
-      this.#open.set(f.task, { host: f.host, thread });
+      this.#open.set(f.task, { host: f.host, thread, isSilent: false });
       const order = { ...f, epoch: ledger.epoch };
       const sameThread = byThread.get(thread);
       if (this.#lost.has(f.host)) dead.push(f.task);
@@ -277,7 +281,7 @@ export class Fleet {
       else sameThread.push(order);
     }
     for (const [thread, orders] of byThread) this.#outbox(thread).push({ query, fragments: orders });
-    if (dead.length > 0) setImmediate(() => this.#endLost(dead));
+    if (dead.length > 0) setImmediate(() => this.#endLost(dead, execFailed));
   }
 
   /** What goes to the thread when whoever runs now is done. */
@@ -298,24 +302,44 @@ export class Fleet {
 
   /** Asks the threads to end these instances; each still tells that it has finished. */
   cancel(tasks: readonly number[]): void {
+    const silent = tasks.filter((task) => this.#open.get(task)?.isSilent === true);
+    if (silent.length > 0) setImmediate(() => this.#endLost(silent, cancelled));
+    for (const [thread, some] of this.#byThread(tasks))
+      void this.#threads[thread]!.control?.cancel(some).catch(ignoreDeath);
+  }
+
+  /** They stand still with all they hold until they are cancelled; some may have finished before they heard. */
+  hold(tasks: readonly number[]): void {
+    for (const [thread, some] of this.#byThread(tasks))
+      void this.#threads[thread]!.control?.hold(some).catch(ignoreDeath);
+  }
+
+  /** Those that still run. */
+  #byThread(tasks: readonly number[]): Map<number, number[]> {
     const byThread = new Map<number, number[]>();
     for (const task of tasks) {
-      const thread = this.#open.get(task)?.thread;
-      if (thread === undefined) continue;
-      byThread.set(thread, [...(byThread.get(thread) ?? []), task]);
+      const open = this.#open.get(task);
+      if (open === undefined || open.isSilent) continue;
+      const some = byThread.get(open.thread);
+      if (some === undefined) byThread.set(open.thread, [task]);
+      else some.push(task);
     }
-    for (const [thread, some] of byThread) void this.#threads[thread]!.control?.cancel(some).catch(ignoreDeath);
+    return byThread;
   }
 
   // Faults
 
-  /** The host's process dies. Alone on its thread it takes the thread with it; else only its own instances stop. */
-  async loseHost(host: number, why: string): Promise<void> {
-    const { thread } = this.#hosts[host]!;
-    const neighbours = this.#hosts.filter((h) => h.thread === thread && h.number !== host && !this.#lost.has(h.number));
-    if (neighbours.length === 0) await this.killThread(thread, why);
+  /**
+   * The process dies. An executor alone on its thread takes that with it; else only its own instances stop. None of
+   * them tells: whoever misses one has to cancel it.
+   */
+  async silenceHost(host: number, why: string): Promise<void> {
+    const { thread, spec } = this.#hosts[host]!;
+    for (const task of this.#open.values()) if (task.host === host) task.isSilent = true;
+    this.#markLost(host);
+    const isAlone = this.#hosts.every((h) => h.thread !== thread || this.#lost.has(h.number));
+    if (isAlone && spec.backend.isExecutor) await this.killThread(thread, why);
     else {
-      this.#markLost(host);
       await this.#threads[thread]!.control?.abandonHost(host).catch(ignoreDeath);
       await this.#recover(this.#hosts[host]!, this.#threads[thread]!.lockId, why);
       this.#listener.hostReady(host);
@@ -464,26 +488,30 @@ export class Fleet {
     await host.ledger.runSoon(giveBackOf, lockId);
     if (host.shared.operators !== null) formatOperators(host.shared.operators);
     this.scratch.removeHost(host.shared.address);
-    const ended = [...this.#open].filter(([, t]) => t.host === host.number).map(([task]) => task);
-    this.#endLost(ended);
+    const ended = [...this.#open].filter(([, t]) => t.host === host.number && !t.isSilent).map(([task]) => task);
+    this.#endLost(ended, hostLost);
     this.#listener.hostLost(host.number, why);
   }
 
-  #endLost(tasks: readonly number[]): void {
+  #endLost(tasks: readonly number[], errorAt: (address: string) => FragmentError): void {
     const batch: Progress[] = [];
     const at = this.#options.clock.now();
     for (const task of tasks) {
       const open = this.#open.get(task);
       if (open === undefined) continue;
       const { address } = this.#hosts[open.host]!.shared;
-      const error: FragmentError = { code: HOST_LOST_CODE, text: unreachableText(address) };
-      batch.push({ kind: "finished", task, at, ...LOST_FRAGMENT, error });
+      batch.push({ kind: "finished", task, at, ...LOST_FRAGMENT, error: errorAt(address) });
     }
-    if (batch.length > 0) this.#told(batch);
+    if (batch.length > 0) this.#tell(batch);
   }
 
-  /** What dead threads told before they died still counts; what they are told to have ended is not told twice. */
+  /** What dead threads told before they died still counts, if its host was not silent by then. */
   #told(batch: readonly Progress[]): void {
+    this.#tell(batch.filter((p) => this.#open.get(p.task)?.isSilent === false));
+  }
+
+  /** What has been told to have ended is not told twice. */
+  #tell(batch: readonly Progress[]): void {
     const known = batch.filter((p) => this.#open.has(p.task));
     for (const p of known) if (p.kind === "finished") this.#open.delete(p.task);
     if (this.#warmingUp !== null) known.forEach(this.#warmingUp);
@@ -525,6 +553,13 @@ const marksOf = (v: LedgerView, pageSize: number): Omit<HostMarks, "host"> => ({
 
 /** The product's text for a query whose host no longer answers. */
 export const unreachableText = (address: string): string => `Failed due to unreachable impalad(s): ${address}`;
+
+/** And of one that was sent to a host that no longer answers. */
+export const execFailedText = (address: string): string => `ExecQueryFInstances rpc to ${address} failed`;
+
+const hostLost = (address: string): FragmentError => ({ code: HOST_LOST_CODE, text: unreachableText(address) });
+const execFailed = (address: string): FragmentError => ({ code: HOST_LOST_CODE, text: execFailedText(address) });
+const cancelled = (): FragmentError => ({ code: CANCELLED_CODE, text: "Cancelled" });
 
 function threadWanted(options: unknown): number {
   return typeof options === "object" && options !== null && "thread" in options ? Number(options.thread) : -1;

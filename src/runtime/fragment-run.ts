@@ -9,7 +9,8 @@
  *
  *   NEW --start--> RUNNING --last step--> ENDED
  *                     |---- cancel, failure ----> ENDED   gives everything back itself
- *                     '---- abandon ------------> ENDED   gives nothing back: main does, as after a thread's death
+ *                     |---- abandon ------------> ENDED   gives nothing back: main does, as after a thread's death
+ *                     '---- hold: stands still, RUNNING, until one of the others
  *
  * The thread makes each move; nothing here waits: between two steps the instance is an appointment of its thread.
  */
@@ -88,6 +89,7 @@ export class FragmentRun implements Instance {
   #client = NONE;
   #next: { cancel(): void } | null = null;
   #hasEnded = false;
+  #isHeld = false;
   #shared: SharedQuery | null = null;
 
   /** Numbers of the pages in the arena, in the order in which they were touched. */
@@ -141,6 +143,11 @@ export class FragmentRun implements Instance {
     if (!this.#hasEnded) this.#end(CANCELLED);
   }
 
+  hold(): void {
+    this.#isHeld = true;
+    this.#next?.cancel();
+  }
+
   /** The host is lost: this instance never acts again. What it holds in the ledger is main's to give back. */
   abandon(): void {
     this.#hasEnded = true;
@@ -150,6 +157,7 @@ export class FragmentRun implements Instance {
 
   /** Does the steps that are due and makes an appointment for the next. */
   #advance(): void {
+    if (this.#isHeld) return;
     const { admittedAt, duration } = this.query;
     while (!this.#hasEnded && this.#step < this.#plan.length) {
       const { progress, target } = this.#plan[this.#step]!;

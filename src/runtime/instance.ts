@@ -17,6 +17,8 @@ export interface Instance {
   start(): void;
   /** The query was cancelled: everything is given back, now or at the next step. */
   cancel(): void;
+  /** It does nothing more, and keeps what it has, until it is cancelled. */
+  hold(): void;
   /** The host is lost: it never acts again, and what it holds is main's to give back. */
   abandon(): void;
 }

@@ -47,9 +47,10 @@ export type FleetControl = Pick<
   | "nextTask"
   | "startFragments"
   | "cancel"
+  | "hold"
   | "poolUsages"
   | "poolReserved"
-  | "loseHost"
+  | "silenceHost"
   | "killThread"
   | "threadOf"
   | "revive"
@@ -148,7 +149,11 @@ export class LiveCluster {
   shut(): void {
     this.#doors = "shut";
     this.around.timers.cancel(this.#arrival);
-    for (const c of this.coordinators) for (const q of [...c.queries]) c.leaveQueue(q);
+    for (const c of this.coordinators) {
+      for (const q of [...c.queries]) c.leaveQueue(q);
+      // Nobody waits for them either.
+      c.endOrphans(`The coordinator ${c.address} is gone.`);
+    }
     this.lookWhetherOver();
   }
 
@@ -270,6 +275,7 @@ export class LiveCluster {
   #openCoordinators(flags: ImpalaFlags): Coordinator[] {
     const around = this.#coordinatorSurroundings(flags);
     const settings = {
+      avoidsHosts: flags.blacklisting_enabled,
       blacklist: {
         maxMissedHeartbeats: flags.statestore_max_missed_heartbeats,
         heartbeatMs: flags.statestore_heartbeat_frequency_ms,

@@ -1,6 +1,10 @@
 /**
  * What goes wrong in a live run, by plan or by itself, and what follows from it for the cluster.
  *
+ * A process that dies by plan is silent from then on, as in virtual time: what runs on it or for it hangs until the
+ * statestore has missed it and whom it concerns has heard (admission 6.1, 9.5). A thread that dies by itself, or is
+ * killed, fails what it carried at once: nobody planned that anything waits for it.
+ *
  *   host:  in the cluster --lost--> silent --(failureAfter)--> out of the membership
  *             ^                       |                             |
  *             '--- joins, when its thread and ledger are ready and nobody wants it down ---'
@@ -11,8 +15,10 @@
 import { faultText } from "../config/fault-text.ts";
 import type { Fault } from "../config/scenario.ts";
 import { unreachable } from "../core/assert.ts";
+import { REPORTS_GIVEN_UP, REPORTS_MISSED } from "../core/cluster/status-reports.ts";
 import { type Philox, philoxFor } from "../core/random.ts";
 import type { Instant } from "../core/units.ts";
+import type { Coordinator } from "./coordinator.ts";
 import type { LiveCluster } from "./live-cluster.ts";
 
 export class LiveFaults {
@@ -30,6 +36,8 @@ export class LiveFaults {
   #pending = 0;
   readonly #dice: Philox;
   #rolls = 0;
+  /** When it died last. */
+  readonly #silentSince = new Map<string, Instant>();
   readonly #lossChance = new Map<string | null, number>();
 
   constructor(cluster: LiveCluster) {
@@ -60,10 +68,12 @@ export class LiveFaults {
     this.#cluster.around.emit({ kind: "fault", at: now, what: faultText(fault, this.#cluster.scenario.queries) });
     switch (fault.kind) {
       case "hostDies":
-        this.#hostDies(fault.host);
+      case "coordinatorDies":
+        this.#processDies(fault.host, now);
         break;
       case "hostReturns":
-        this.#hostReturns(fault.host);
+      case "coordinatorReturns":
+        this.#processReturns(fault.host);
         break;
       case "hostQuiesces":
         this.#cluster.members.quiesce(fault.host);
@@ -73,14 +83,6 @@ export class LiveFaults {
         void fleet.killThread(fleet.threadOf(this.#cluster.hostNumber(fault.host)), "its thread was killed");
         break;
       }
-      case "coordinatorDies":
-        if (this.#isExecutor(fault.host)) this.#hostDies(fault.host);
-        else this.#coordinatorDies(fault.host, now);
-        break;
-      case "coordinatorReturns":
-        if (this.#isExecutor(fault.host)) this.#hostReturns(fault.host);
-        else this.#coordinatorReturns(fault.host, now);
-        break;
       case "coordinatorCutOff":
         this.#cutOff(fault.host, now);
         break;
@@ -115,19 +117,17 @@ export class LiveFaults {
     }
   }
 
-  #hostDies(address: string): void {
+  /** Executor, coordinator or both: it dies as a whole. */
+  #processDies(address: string, now: Instant): void {
     this.#down.add(address);
-    void this.#cluster.around.fleet.loseHost(this.#cluster.hostNumber(address), "the host died");
+    if (this.#lost.has(address)) return;
+    void this.#cluster.around.fleet.silenceHost(this.#cluster.hostNumber(address), WHY);
+    this.#loses(address, WHY, now);
   }
 
-  #hostReturns(address: string): void {
+  #processReturns(address: string): void {
     this.#down.delete(address);
     this.#joinIfReady(address);
-  }
-
-  /** One process does both: it dies as a whole. */
-  #isExecutor(address: string): boolean {
-    return this.#cluster.backends[this.#cluster.hostNumber(address)]!.isExecutor;
   }
 
   /** A release message of this coordinator does not arrive. */
@@ -140,6 +140,7 @@ export class LiveFaults {
 
   /** It goes on deciding. Missed for long enough, it leaves the membership, and executors end what it has running. */
   #cutOff(address: string, now: Instant): void {
+    if (this.#lost.has(address)) return;
     this.#cut.add(address);
     this.#cluster.statestore.cutOff(address, true);
     this.#missLater(address, now);
@@ -152,7 +153,7 @@ export class LiveFaults {
 
   /** It may be back, or missed already. */
   #miss(address: string): void {
-    const { statestore, members, coordinators } = this.#cluster;
+    const { statestore, members, coordinators, admissiond } = this.#cluster;
     if (!this.#isSilent(address) || !members.has(address)) return;
     if (!statestore.isRunning) {
       this.#missed.add(address);
@@ -160,38 +161,69 @@ export class LiveFaults {
     }
     members.leave(address);
     statestore.failed(address);
-    for (const c of coordinators)
-      if (c.address === address) c.endRunning(`The coordinator ${address} left the cluster`);
-      else c.hostLeft(address);
+    this.#cluster.coordinator(address)?.endRunning(leftText(address));
+    if (admissiond !== null) this.#allHear();
+    for (const c of coordinators) if (this.#hearsNothing(c)) c.failUnreported(address);
+  }
+
+  /** Coordinators of `admissiond` have no view of their own that would come later. */
+  #allHear(): void {
+    for (const c of this.#cluster.coordinators) c.failOnLostHosts();
   }
 
   #isSilent(address: string): boolean {
-    const isCoordinatorDead = this.#cluster.coordinator(address)?.isAlive === false;
-    return isCoordinatorDead || this.#lost.has(address) || this.#cut.has(address);
+    return this.#lost.has(address) || this.#cut.has(address);
   }
 
   #rejoins(address: string, now: Instant): void {
     const { statestore, members } = this.#cluster;
-    if (!this.#cut.delete(address)) return;
+    if (this.#lost.has(address) || !this.#cut.delete(address)) return;
     statestore.cutOff(address, false);
     if (members.has(address)) return;
-    members.join(address);
+    members.rejoin(address);
     statestore.joined(address, now);
     if (statestore.isRunning) this.#cluster.coordinator(address)?.reconnected(now);
   }
 
-  /** The fleet has lost a host; its instances have ended and its memory is back. */
+  /** The fleet has lost a host, and its memory is back. Where that was not planned its instances have ended. */
   hostLost(address: string, why: string): void {
-    const now = this.#cluster.around.now();
+    this.#ready.delete(address);
+    if (!this.#lost.has(address)) this.#loses(address, why, this.#cluster.around.now());
+  }
+
+  #loses(address: string, why: string, now: Instant): void {
     this.#cluster.around.emit({ kind: "hostLost", at: now, host: address, why });
     this.#lost.add(address);
-    this.#ready.delete(address);
-    // Whoever had work there learns of it from the failed calls and avoids it; the others from the statestore.
-    this.#missLater(address, now);
+    for (const c of this.#cluster.coordinators) c.hostDied(address);
     this.#coordinatorDies(address, now);
+    this.#isGone(address, now);
+  }
+
+  /** Who notices, and when. It may come back before that, and die again. */
+  #isGone(address: string, now: Instant): void {
+    const { members, statestore, coordinators, around } = this.#cluster;
+    const executorsHear = (): void => this.#cluster.coordinator(address)?.endOrphans(leftText(address));
+    this.#silentSince.set(address, now);
+    if (members.has(address)) this.#missLater(address, now);
+    else executorsHear();
+    const isStillSo = (): boolean => this.#silentSince.get(address) === now;
+    around.timers.at((now + REPORTS_GIVEN_UP) as Instant, () => {
+      if (isStillSo() && this.#isSilent(address)) executorsHear();
+    });
+    // A new process there does not report for what the old one ran.
+    around.timers.at((now + REPORTS_MISSED) as Instant, () => {
+      if (!isStillSo()) return;
+      for (const c of coordinators) if (!statestore.isRunning || this.#hearsNothing(c)) c.failUnreported(address);
+    });
+  }
+
+  /** It decides by a view of its own, which stands still. */
+  #hearsNothing({ address }: Coordinator): boolean {
+    return this.#cluster.admissiond === null && this.#cut.has(address);
   }
 
   hostReady(address: string): void {
+    if (!this.#lost.has(address)) return;
     this.#ready.add(address);
     this.#joinIfReady(address);
   }
@@ -199,31 +231,38 @@ export class LiveFaults {
   #joinIfReady(address: string): void {
     if (this.#down.has(address) || !this.#ready.has(address)) return;
     const now = this.#cluster.around.now();
+    this.#miss(address);
     this.#ready.delete(address);
     this.#lost.delete(address);
     this.#cluster.around.fleet.revive(this.#cluster.hostNumber(address));
-    this.#cluster.members.join(address);
     for (const c of this.#cluster.coordinators) c.view.forgive(address);
-    this.#coordinatorReturns(address, now);
-    this.#cluster.statestore.joined(address, now);
+    this.#starts(address, now);
     this.#cluster.around.emit({ kind: "hostJoined", at: now, host: address });
   }
 
   #coordinatorDies(address: string, now: Instant): void {
     const coordinator = this.#cluster.coordinator(address);
-    if (coordinator === undefined || !coordinator.isAlive) return;
+    if (coordinator === undefined) return;
     this.#cluster.workload.coordinatorGone(address);
     coordinator.die(now, `The coordinator ${address} is gone.`);
-    this.#missLater(address, now);
   }
 
-  #coordinatorReturns(address: string, now: Instant): void {
+  /** A new process under the old name: the statestore has seen at once that the old one is gone. */
+  #starts(address: string, now: Instant): void {
+    const { members, statestore, workload, admissiond } = this.#cluster;
     const coordinator = this.#cluster.coordinator(address);
-    if (coordinator === undefined || coordinator.isAlive || this.#lost.has(address)) return;
-    this.#cut.delete(address);
-    coordinator.restart();
-    this.#cluster.members.join(address);
-    this.#cluster.statestore.joined(address, now);
-    this.#cluster.workload.coordinatorBack(address);
+    members.starts(address, now);
+    if (coordinator !== undefined) {
+      coordinator.endOrphans(leftText(address));
+      this.#cut.delete(address);
+      coordinator.restart();
+      workload.coordinatorBack(address);
+    }
+    statestore.joined(address, now);
+    if (admissiond !== null) this.#allHear();
   }
 }
+
+const WHY = "the process died";
+
+const leftText = (address: string): string => `The coordinator ${address} left the cluster`;

@@ -6,7 +6,7 @@
  *        |--> running
  *        '--> over (unresolved, rejected)
  *
- *   running: instances work on its hosts. ending: it failed or was cancelled, and its instances are asked to stop.
+ *   running: instances work on its hosts, or hang: its coordinator or one of its hosts died. ending: it failed or was cancelled, and its instances are asked to stop.
  *   held: it has ended for its client, and `admissiond` does not know (the release got lost, or its coordinator died).
  *   Only its coordinator moves it.
  */
@@ -32,6 +32,8 @@ export class LiveQuery {
   isAnswered = false;
   /** Its coordinator's process died: nobody asks, nobody starts it. */
   isOrphan = false;
+  /** Hosts that died with work of it, and nobody said so: it hangs until its coordinator hears (9.5). */
+  readonly lostOn: string[] = [];
   /** What `admissiond` made of it in its queue; its coordinator acts when it hears. */
   decision: Decision | null = null;
   /** Admission holds nothing of it any more. */
@@ -40,6 +42,7 @@ export class LiveQuery {
   /** End of one that only takes its time. */
   nextEnd: Appointment | null = null;
 
+  admittedAt = 0 as Instant;
   /** Its schedule, once it is admitted. */
   places: readonly Place[] = [];
 

@@ -40,6 +40,8 @@ interface Subscriber {
   /** Null: it only publishes. */
   readonly coordinator: TopicReader | null;
   readonly reporter: BackendReporter | null;
+  /** Its rounds are so long after whole periods. */
+  readonly phase: number;
   next: Appointment | null;
   /** When its present exchange was to begin; timers are late by their grain and by what else goes on. */
   due: Instant;
@@ -69,8 +71,9 @@ export class LiveStatestore {
   constructor(spec: StatestoreSpec, subscribers: readonly SubscriberSpec[], around: StatestoreSurroundings) {
     this.#spec = spec;
     this.#around = around;
-    this.#subscribers = subscribers.map((s) => ({
+    this.#subscribers = subscribers.map((s, i) => ({
       ...s,
+      phase: Math.floor((i * this.#period * 1000) / subscribers.length) / 1000,
       reporter: s.coordinator === null ? new BackendReporter(s.address) : null,
       next: null,
       due: 0 as Instant,
@@ -94,12 +97,11 @@ export class LiveStatestore {
    */
   start(now: Instant): void {
     this.#isRunning = true;
-    const period = this.#period;
-    this.#subscribers.forEach((s, i) => {
+    for (const s of this.#subscribers) {
       this.#store.subscribe(s.address, s.coordinator === null);
       if (s.coordinator !== null) this.#ask(s, s.coordinator, this.#store.updateFor(s.address), now, ignored);
-      this.#plan(s, (Math.floor((i * period * 1000) / this.#subscribers.length) / 1000) as Instant);
-    });
+      this.#plan(s, s.phase as Instant);
+    }
   }
 
   get isRunning(): boolean {
@@ -125,7 +127,7 @@ export class LiveStatestore {
       s.life++;
       if (!s.isCutOff) s.coordinator?.reconnected(now);
       this.#store.subscribe(s.address, s.coordinator === null);
-      this.#plan(s, (now + this.#spec.every) as Instant);
+      this.#planFrom(s, now);
     }
   }
 
@@ -159,7 +161,7 @@ export class LiveStatestore {
         continue;
       }
       this.#store.subscribe(s.address, s.coordinator === null);
-      this.#plan(s, now);
+      this.#planFrom(s, now);
     }
   }
 
@@ -170,6 +172,13 @@ export class LiveStatestore {
   #plan(s: Subscriber, at: Instant): void {
     s.due = at;
     s.next = this.#around.timers.at(at, (now) => this.#exchange(s, now));
+  }
+
+  /** Its first round then or after it: rounds stand where they stood, whoever was away. */
+  #planFrom(s: Subscriber, now: Instant): void {
+    const period = this.#period;
+    const rounds = Math.ceil(Math.round((now - s.phase) * 1000) / Math.round(period * 1000));
+    this.#plan(s, (s.phase + rounds * period) as Instant);
   }
 
   #exchange(s: Subscriber, now: Instant): void {

@@ -5,7 +5,8 @@
  *
  *   NEW --start--> WAITING for a work space --> RUNNING --last operator done--> ENDED
  *                     |                            |---- cancel, failure ----> ENDED   gives everything back
- *                     '--- cancel ---> ENDED       '---- abandon ------------> ENDED   gives nothing back
+ *                     '--- cancel ---> ENDED       |---- abandon ------------> ENDED   gives nothing back
+ *                                                  '---- hold: stands still between two slices until one of the others
  */
 import { mkdirSync } from "node:fs";
 import type { OperatorSpec } from "../config/scenario.ts";
@@ -48,6 +49,9 @@ export class OperatorFragment implements Instance {
   #steps: ReturnType<typeof operatorSteps> | null = null;
   #clients: LedgerClient[] = [];
   #isCancelled = false;
+  #isHeld = false;
+  /** It would work, and is held. */
+  #isParked = false;
   #hasEnded = false;
   #output: Output | null = null;
   #toldAt = 0;
@@ -93,6 +97,12 @@ export class OperatorFragment implements Instance {
     this.#isCancelled = true;
     // Between two slices the generator stands still and ends in order at its next step.
     if (!this.#hasEnded && this.#place === NONE) this.#end(CANCELLED);
+    if (this.#isParked) this.#thread.soon(() => this.#slice());
+    this.#isParked = false;
+  }
+
+  hold(): void {
+    this.#isHeld = true;
   }
 
   abandon(): void {
@@ -103,6 +113,8 @@ export class OperatorFragment implements Instance {
   }
 
   #slice(): void {
+    this.#isParked = this.#isHeld && !this.#isCancelled && !this.#hasEnded;
+    if (this.#isParked) return;
     const until = performance.now() + SLICE;
     while (!this.#hasEnded) {
       const steps = this.#steps ?? this.#nextOperator();

@@ -146,6 +146,8 @@ export interface FragmentError {
 export interface ThreadControl {
   /** These end as soon as they can, with all they hold given back. */
   cancel(tasks: readonly number[]): void;
+  /** These stand still with all they hold until they are cancelled: who they work for or with is gone. */
+  hold(tasks: readonly number[]): void;
   /** The host's instances stop where they are and give nothing back, as if its process had died. */
   abandonHost(host: number): void;
   /** Each growth on the host is refused with this chance (SET_DENY_RESERVATION_PROBABILITY). */

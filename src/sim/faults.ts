@@ -10,6 +10,7 @@
 import { faultText } from "../config/fault-text.ts";
 import type { Fault } from "../config/scenario.ts";
 import { fail as bug, unreachable } from "../core/assert.ts";
+import { REPORTS_GIVEN_UP, REPORTS_MISSED } from "../core/cluster/status-reports.ts";
 import { type Xoshiro128, xoshiroFor } from "../core/random.ts";
 import { type Micros, NO_EVENT, toInstant, toMicros } from "./event-queue.ts";
 import type { Seat } from "./seat.ts";
@@ -26,10 +27,8 @@ interface Kinds {
 const BY_STATESTORE = 0;
 const BY_EXECUTORS = 1;
 const BY_COORDINATORS = 2;
-/** `--status_report_max_retry_s`: so long an executor tries to report to a coordinator, then it ends the query there. */
-const REPORTS_GIVEN_UP = toMicros(600_000);
-/** And so much longer, `--status_report_cancellation_padding` per cent, a coordinator waits for a report. */
-const REPORTS_MISSED = REPORTS_GIVEN_UP * 1.2;
+const GIVEN_UP = toMicros(REPORTS_GIVEN_UP);
+const MISSED = toMicros(REPORTS_MISSED);
 
 export class Faults {
   readonly #sim: Simulation;
@@ -226,9 +225,9 @@ export class Faults {
     // It may have come back, and died again since.
     const silentFor = now - this.#silentSince[host]!;
     const isBack = this.#sim.cluster.isUp(host);
-    if (by === BY_EXECUTORS && !isBack && silentFor >= REPORTS_GIVEN_UP) this.#endQueriesOf(host, now);
+    if (by === BY_EXECUTORS && !isBack && silentFor >= GIVEN_UP) this.#endQueriesOf(host, now);
     // A new process there does not report for what the old one ran.
-    if (by === BY_COORDINATORS && silentFor >= REPORTS_MISSED) this.#failUnreported(host, now);
+    if (by === BY_COORDINATORS && silentFor >= MISSED) this.#failUnreported(host, now);
   }
 
   /** The statestore has missed the host for too long. It may be back, or already declared failed. */
@@ -258,8 +257,8 @@ export class Faults {
   #missReports(host: number, now: Micros): void {
     const { events } = this.#sim;
     this.#silentSince[host] = now;
-    events.add(now + REPORTS_GIVEN_UP, this.#kinds.detect, host, BY_EXECUTORS);
-    events.add(now + REPORTS_MISSED, this.#kinds.detect, host, BY_COORDINATORS);
+    events.add(now + GIVEN_UP, this.#kinds.detect, host, BY_EXECUTORS);
+    events.add(now + MISSED, this.#kinds.detect, host, BY_COORDINATORS);
   }
 
   /**

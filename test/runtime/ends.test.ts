@@ -1,10 +1,10 @@
 /**
- * Nothing hangs: a live run ends by itself whatever is gone for good, and as the same run ends in virtual time. Live on
+ * Nothing hangs: a live run ends by itself whatever is gone for good, as and when the same run does in virtual time. Live on
  * a clock without threads (`stepped.ts`).
  */
 import { describe, expect, test } from "vitest";
-import type { RunEvent } from "../../src/core/events.ts";
 import type { Instant } from "../../src/core/units.ts";
+import { differing, fates } from "./fates.ts";
 import { expectSameAgain, type Small, small } from "./live-fixture.ts";
 import { simulated } from "./simulated.ts";
 import { stepped } from "./stepped.ts";
@@ -90,43 +90,14 @@ function scenarioOf({ admission, place, statestore, death, flags }: Story) {
   return small(said);
 }
 
-/** What became of each query, without a moment. */
-function fates(events: readonly RunEvent[]): Record<string, string> {
-  const found: Record<string, string> = {};
-  for (const e of events) {
-    const fate = fateOf(e);
-    if (fate !== null && "query" in e) found[e.query] = `${found[e.query] ?? ""} ${fate}`.trim();
-  }
-  return found;
-}
-
-function fateOf(e: RunEvent): string | null {
-  switch (e.kind) {
-    case "admitted":
-      return e.path;
-    case "released":
-      return e.state;
-    case "rejected":
-      return e.reason.rule;
-    case "queued":
-    case "timedOut":
-    case "cancelled":
-    case "unresolved":
-      return e.kind;
-    default:
-      return null;
-  }
-}
-
-/** Live, a query hears at once that its host died, in virtual time it hangs until somebody misses the host. */
-const isSameInBoth = ({ place, death }: Story): boolean => place === "two apart" && death !== "all executors die";
-
 describe("every live run ends by itself, as it does in virtual time", () => {
   test.each(CASES)("$admission, $place, $flags: the statestore $statestore, $death", (story) => {
     const scenario = scenarioOf(story);
     const live = stepped(scenario);
     expect(live.endedAt).not.toBeNull();
-    if (isSameInBoth(story)) expect(fates(live.events)).toEqual(fates(simulated(scenario)));
+    const virtual = simulated(scenario);
+    expect(fates(live.events)).toEqual(fates(virtual));
+    expect(differing(live.events, virtual)).toEqual([]);
     expectSameAgain(live.events.filter((e) => e.kind === "controllerCall"));
   });
 });

@@ -85,6 +85,23 @@ describe("work and control travel on different ports", () => {
     expect(checkIdle(view)).toEqual([]);
   });
 
+  test("nor is an order to stand still; a cancellation counts whichever of the two comes first", async () => {
+    const { thread, heard } = openThread();
+    const short = { ...QUERY, duration: 0 as Millis };
+    thread.hold([1]);
+    thread.cancel([2]);
+    thread.hold([2]);
+    const over = thread.perform({
+      kind: "runFragments",
+      work: [{ query: short, fragments: [instance(1), instance(2)] }],
+    });
+    expect(endsOf(await heard())).toEqual([[2, CANCELLED_CODE]]);
+    expect(thread.status().running).toBe(1);
+    thread.cancel([1]);
+    await over;
+    expect(endsOf(await heard())).toEqual([[1, CANCELLED_CODE]]);
+  });
+
   test("it is of the one that it names", async () => {
     const { thread, run, heard } = openThread();
     thread.cancel([2]);

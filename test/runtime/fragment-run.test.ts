@@ -206,6 +206,30 @@ describe("ends that come from outside", () => {
     expect(t.told).toHaveLength(before);
   });
 
+  test("held: it stands still past its end, with all that it has, until it is cancelled", () => {
+    const t = newThread(16 * MiB);
+    const run = t.run();
+    t.moveTo(400);
+    run.hold();
+    const [told, pages] = [t.told.length, t.view.f64[PAGES_IN_USE]];
+    t.moveTo(5000);
+    expect(t.told).toHaveLength(told);
+    expect(t.view.f64[PAGES_IN_USE]).toBe(pages);
+    run.cancel();
+    expect(t.end()).toMatchObject({ error: { text: "Cancelled" } });
+    expect(checkIdle(t.view)).toEqual([]);
+  });
+
+  test("held before its first step: it has its minimum, and no more", () => {
+    const t = newThread(16 * MiB);
+    const run = t.run();
+    run.hold();
+    t.moveTo(5000);
+    expect(get(t.view, ROOT, F_RESERVATION)).toBe(MiB);
+    run.cancel();
+    expect(checkIdle(t.view)).toEqual([]);
+  });
+
   test("I23 abandoned: it gives nothing back itself, and the supervisor finds it all", () => {
     const t = newThread(3 * MiB);
     t.run({ peak: MiB as Bytes, minReservation: 0 as Bytes });

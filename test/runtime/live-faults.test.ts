@@ -35,22 +35,39 @@ describe("a host dies", () => {
     expectClean(report);
   });
 
-  test("on a thread with others: only its own instances stop, and its memory is back at once", async () => {
+  test("silently, on a thread with others: only its own instances stop, and its memory is back at once", async () => {
     const told = await open(
       small({ threads: 1, query: { duration: "100s", hosts: 1 }, arrivals: [{ at: "0s", query: "q", count: 6 }] }),
     );
     const done = told.run.run();
     await firstEvent(told, () => told.count("fragmentStarted") >= 6);
-    const used = new Set(told.events.flatMap((e) => (e.kind === "fragmentStarted" ? [e.host] : [])));
-    const victim = [...used].find((h) => h.startsWith("exec")) ?? "";
-    const host = told.run.hostNumber(victim);
-    await told.run.fleet.loseHost(host, "killed by the test");
+    const used = told.events.flatMap((e) => (e.kind === "fragmentStarted" ? [e.host] : []));
+    const host = told.run.hostNumber(used.find((h) => h.startsWith("exec")) ?? "");
+    await told.run.fleet.silenceHost(host, "silenced by the test");
     expect(checkIdle(await told.run.fleet.snapshot(host))).toEqual([]);
     const report = await done;
     const failed = told.events.filter((e) => e.kind === "released" && e.state === "failed");
     const finished = told.events.filter((e) => e.kind === "released" && e.state === "finished");
     expect(failed.length).toBeGreaterThan(0);
     expect(finished.length).toBe(6 - failed.length);
+    expectClean(report);
+  });
+
+  test("by plan: what runs there hangs until it is missed, and nothing stays behind", async () => {
+    const { events, report } = await runOf(
+      small({
+        time: 5,
+        query: { duration: "60s", uses: { peak: "512mb", shape: "flat" } },
+        faults: [{ at: "10s", fault: "hostDies", host: "exec-1" }],
+      }),
+    );
+    const lost = events.find((e) => e.kind === "hostLost")?.at ?? Number.NaN;
+    const finished = events.flatMap((e) => (e.kind === "fragmentFinished" ? [e.at - lost] : []));
+    expect(finished).toHaveLength(4);
+    expect(Math.min(...finished)).toBeGreaterThanOrEqual(10_000);
+    expect(events.filter((e) => e.kind === "released")).toMatchObject([
+      { state: "failed", error: "Failed due to unreachable impalad(s): exec-1:27000" },
+    ]);
     expectClean(report);
   });
 

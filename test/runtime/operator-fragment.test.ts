@@ -242,6 +242,31 @@ describe("ends before the end", () => {
     t.expectIdle();
   });
 
+  test("held in the middle of a spill: it stands still until it is cancelled, and then nothing is left", () => {
+    const t = new TestThread(plannedClients(SORT)[0]!.minReservation + 512 * KiB);
+    const run = t.start([SORT]);
+    while (t.told.every((p) => p.kind !== "spilled")) t.turn(1);
+    run.hold();
+    t.turn();
+    expect(t.ends()).toEqual([]);
+    expect(checkIdle(t.view)).not.toEqual([]);
+    run.cancel();
+    t.turn();
+    expect(t.ends()).toMatchObject([{ error: { text: "Cancelled" } }]);
+    t.expectIdle();
+  });
+
+  test("held and abandoned while it stands: its host is gone, and it does nothing more", () => {
+    const t = new TestThread(64 * MiB);
+    const run = t.start([SORT]);
+    run.hold();
+    t.turn();
+    run.abandon();
+    run.cancel();
+    t.turn();
+    expect(t.ends()).toEqual([]);
+  });
+
   test("O2 SCRATCH_LIMIT = 0 says so", () => {
     const t = new TestThread(plannedClients(SORT)[0]!.minReservation + 512 * KiB);
     t.start([SORT], {}, { scratchLimit: 0 });

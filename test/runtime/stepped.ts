@@ -7,10 +7,11 @@
 
 import type { ImpalaFlags } from "../../src/config/impala-flags.ts";
 import type { Scenario } from "../../src/config/scenario.ts";
+import { backendsOf } from "../../src/config/scenario-cluster.ts";
 import { changedPools, flagsOf, openPools } from "../../src/config/scenario-pools.ts";
 import type { RunEvent } from "../../src/core/events.ts";
 import type { Bytes, Instant } from "../../src/core/units.ts";
-import { unreachableText } from "../../src/runtime/fleet.ts";
+import { execFailedText, unreachableText } from "../../src/runtime/fleet.ts";
 import { type FleetControl, LiveCluster } from "../../src/runtime/live-cluster.ts";
 import { type ConfigChange, type LivePools, PoolsInForce } from "../../src/runtime/live-pools.ts";
 import {
@@ -69,7 +70,8 @@ export function steppedRun({ scenario, flags, workload, pools }: SteppedParts, d
   const clock = new SteppedClock();
   const timers = new Timers(clock, undefined, clock);
   let endedAt: Instant | null = null;
-  const fleet = new SteppedFleet(timers, clock, {
+  const addresses = backendsOf(scenario.cluster).map((b) => b.address);
+  const fleet = new SteppedFleet(addresses, timers, clock, {
     progress: (batch) => cluster.progress(batch),
     hostLost: (host, why) => cluster.hostLost(host, why),
     hostReady: (host) => cluster.hostReady(host),
@@ -102,10 +104,14 @@ interface Instance {
   readonly host: number;
   readonly pool: number;
   readonly reserves: number;
+  /** Its host is gone, and nobody knows; or it stands still. */
+  isSilent: boolean;
+  isHeld: boolean;
 }
 
 /** Hosts that have room for everything. */
 class SteppedFleet implements FleetControl {
+  readonly #addresses: readonly string[];
   readonly #timers: Timers;
   readonly #clock: SteppedClock;
   readonly #tell: Listener;
@@ -114,7 +120,8 @@ class SteppedFleet implements FleetControl {
   readonly orders: QueryOrder[] = [];
   #tasks = 0;
 
-  constructor(timers: Timers, clock: SteppedClock, tell: Listener) {
+  constructor(addresses: readonly string[], timers: Timers, clock: SteppedClock, tell: Listener) {
+    this.#addresses = addresses;
     this.#timers = timers;
     this.#clock = clock;
     this.#tell = tell;
@@ -128,12 +135,25 @@ class SteppedFleet implements FleetControl {
     this.orders.push(query);
     const until = (query.admittedAt + query.duration) as Instant;
     for (const { task, host, memLimit, siblings, peak } of fragments) {
-      this.#open.set(task, { host, pool: query.pool, reserves: memLimit > 0 ? Math.floor(memLimit / siblings) : peak });
-      if (this.#lost.has(host)) this.#clock.soon(() => this.#ends(task, lostError(host)));
+      const reserves = memLimit > 0 ? Math.floor(memLimit / siblings) : peak;
+      this.#open.set(task, { host, pool: query.pool, reserves, isSilent: false, isHeld: false });
+      if (this.#lost.has(host)) this.#clock.soon(() => this.#ends(task, lost(execFailedText(this.#addresses[host]!))));
       else {
         this.#tell.progress([{ kind: "started", task, at: this.#clock.now() }]);
-        this.#timers.at(until, () => this.#ends(task, null));
+        this.#timers.at(until, () => this.#isDone(task));
       }
+    }
+  }
+
+  #isDone(task: number): void {
+    const instance = this.#open.get(task);
+    if (instance !== undefined && !instance.isSilent && !instance.isHeld) this.#ends(task, null);
+  }
+
+  hold(tasks: readonly number[]): void {
+    for (const task of tasks) {
+      const instance = this.#open.get(task);
+      if (instance !== undefined) instance.isHeld = true;
     }
   }
 
@@ -157,22 +177,25 @@ class SteppedFleet implements FleetControl {
 
   poolReserved(host: number, pools: number): Float64Array {
     const reserved = new Float64Array(pools);
-    for (const i of this.#open.values()) if (i.host === host && i.pool < pools) reserved[i.pool]! += i.reserves;
+    for (const i of this.#open.values())
+      if (i.host === host && !i.isSilent && i.pool < pools) reserved[i.pool]! += i.reserves;
     return reserved;
   }
 
-  async loseHost(host: number, why: string): Promise<void> {
-    this.#lost.add(host);
-    this.#clock.soon(() => {
-      for (const [task, i] of [...this.#open]) if (i.host === host) this.#ends(task, lostError(host));
-      this.#tell.hostLost(host, why);
-      this.#tell.hostReady(host);
-    });
+  async silenceHost(host: number, why: string): Promise<void> {
+    for (const i of this.#open.values()) if (i.host === host) i.isSilent = true;
+    await this.killThread(host, why);
   }
 
   /** Each host has a thread of its own. */
-  killThread(thread: number, why: string): Promise<void> {
-    return this.loseHost(thread, why);
+  async killThread(host: number, why: string): Promise<void> {
+    this.#lost.add(host);
+    this.#clock.soon(() => {
+      for (const [task, i] of [...this.#open])
+        if (i.host === host && !i.isSilent) this.#ends(task, lost(unreachableText(this.#addresses[host]!)));
+      this.#tell.hostLost(host, why);
+      this.#tell.hostReady(host);
+    });
   }
 
   threadOf(host: number): number {
@@ -188,4 +211,4 @@ class SteppedFleet implements FleetControl {
   }
 }
 
-const lostError = (host: number): FragmentError => ({ code: HOST_LOST_CODE, text: unreachableText(`host ${host}`) });
+const lost = (text: string): FragmentError => ({ code: HOST_LOST_CODE, text });
