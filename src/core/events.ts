@@ -106,6 +106,8 @@ export type RunEvent =
       readonly instance: number;
       /** When its minimum was claimed, by its host's clock; left out: the coordinator heard at once. */
       readonly hostAt?: Instant;
+      /** In virtual time, what its host tells the statestore of a query without a limit; left out: its limit, or unknown. */
+      readonly reserves?: Bytes;
     }
   /** The instance holds this much reservation and uses this much of it, from now on. */
   | {
@@ -146,6 +148,17 @@ export type RunEvent =
       readonly at: Instant;
       readonly query: string;
       readonly hosts: readonly string[];
+    }
+  /**
+   * With `admissiond`, a message that would have given these backends back did not arrive. `state`: it was the query's
+   * last one, and its client has its answer; a heartbeat makes up for it (9.5).
+   */
+  | {
+      readonly kind: "releaseLost";
+      readonly at: Instant;
+      readonly query: string;
+      readonly hosts: readonly string[];
+      readonly state: FinishState | null;
     }
   /** ReleaseQuery: the place in the pool is free again (admission 9.3). */
   | {

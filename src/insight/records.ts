@@ -239,6 +239,7 @@ const FIELDS: Readonly<Record<EventKind, Fields>> = {
     ["error", "textOrNull"],
   ],
   backendsReleased: [QUERY, ["hosts", "list"]],
+  releaseLost: [QUERY, ["hosts", "list"], ["state", "textOrNull"]],
   released: [QUERY, ["state", "text"], ["peak", "number"], ["error", "textOrNull"]],
   hostLost: [
     ["host", "text"],

@@ -19,7 +19,7 @@ import { HostBuffers } from "./host-buffers.ts";
 import { HostScratch } from "./host-scratch.ts";
 import type { RequestQueueTopic } from "./request-queue-topic.ts";
 import { type Holder, roomAhead } from "./room-ahead.ts";
-import type { SimQuery } from "./sim-query.ts";
+import { isLimited, reservedAt, type SimQuery } from "./sim-query.ts";
 import {
   type HostWork,
   hostWork,
@@ -56,11 +56,24 @@ export interface MeasuredWork {
   readonly takes: Float64Array;
   /** It fails at the end of `hold`. */
   readonly fails: boolean;
+  /** By schedule position, what its host told the statestore; NaN, or null: its limit, or its peak. */
+  readonly reserves: Float64Array | null;
+  /** Its hosts were given back by more than one call, also where all were done in one instant (9.1). */
+  readonly isReleasedInParts: boolean;
+  /** Messages of its release that got lost; null: chance decides. */
+  readonly lost: LostReleases | null;
   /**
    * By schedule position, when its host began and ceased to hold memory for it: what the statestore is told can be
    * ahead of and behind what the coordinator knows. Null: with the query, and when it was done there.
    */
   readonly books: { readonly opened: Float64Array; readonly closed: Float64Array } | null;
+}
+
+export interface LostReleases {
+  /** Schedule positions whose message of their own got lost. */
+  readonly positions: ReadonlySet<number>;
+  /** The one for all that was left. */
+  readonly isLastLost: boolean;
 }
 
 /** Null: nothing was measured, the nominal model counts. */
@@ -137,7 +150,7 @@ export class Executors {
     this.#isTracking = true;
     for (const q of running)
       q.placement.hosts.forEach((host, i) => {
-        if (this.#holds(q, i)) this.#topic.change(host, q.pool, this.#reservedAt(q, i), now);
+        if (this.#holds(q, i)) this.#topic.change(host, q.pool, reservedAt(q, i), now);
       });
   }
 
@@ -245,13 +258,16 @@ export class Executors {
     q.points = null;
     q.peak = peak;
     q.grants = null;
+    q.reservations = null;
     const measured = this.#measured === null ? null : this.#measured(submission);
     if (measured !== null) {
       planMeasured(q, measured);
+      if (measured.reserves !== null) q.reservations = reservationsOf(q, measured.reserves);
       return;
     }
     const fits = this.#fits(q, memLimit) && (rootOnly || this.#fits(q, coordinatorMemLimit)) && this.#hostsHave(q);
     if (!fits || this.#skews[q.queryClass] !== null || this.#refusal !== null) this.#planByHost(q, now);
+    if (q.grants !== null) q.reservations = reservationsOf(q, q.grants);
   }
 
   /** On every host, whichever it is. hot: bench/simulate */
@@ -401,7 +417,8 @@ export class Executors {
   #changeAll(q: SimQuery, sign: 1 | -1, now: Micros): void {
     if (!q.isHoldingAll) return;
     const { placement } = q;
-    if (this.#isTracking)
+    if (this.#isTracking && q.reservations !== null) this.#changeEach(q, q.reservations, sign, now);
+    else if (this.#isTracking)
       this.#topic.changeAll(placement, q.pool, sign * q.reservedOnExecutor, sign * q.reservedOnCoordinator, now);
     if (this.#buffers !== null) this.#takeBuffers(q, sign);
     if (this.#scratch !== null && q.spills !== null)
@@ -409,6 +426,12 @@ export class Executors {
     if (this.#cores === null) return;
     placement.hosts.forEach((host, i) => {
       this.#load[host] = this.#load[host]! + sign * placement.instances[i]!;
+    });
+  }
+
+  #changeEach({ placement, pool }: SimQuery, reservations: Float64Array, sign: 1 | -1, now: Micros): void {
+    placement.hosts.forEach((host, i) => {
+      if (placement.hasWork[i] === 1) this.#topic.change(host, pool, sign * reservations[i]!, now);
     });
   }
 
@@ -431,12 +454,8 @@ export class Executors {
     if (placement.hasWork[position] === 0) return;
     q.holding![position] = 1;
     const host = placement.hosts[position]!;
-    if (this.#isTracking) this.#topic.change(host, q.pool, this.#reservedAt(q, position), now);
+    if (this.#isTracking) this.#topic.change(host, q.pool, reservedAt(q, position), now);
     if (this.#cores !== null) this.#load[host] = this.#load[host]! + placement.instances[position]!;
-  }
-
-  #reservedAt(q: SimQuery, position: number): number {
-    return position === q.placement.coordinatorAt ? q.reservedOnCoordinator : q.reservedOnExecutor;
   }
 
   #giveBack(q: SimQuery, position: number, now: Micros): void {
@@ -445,7 +464,7 @@ export class Executors {
     q.holding ??= placement.hasWork.slice();
     q.holding[position] = 0;
     const host = placement.hosts[position]!;
-    if (this.#isTracking) this.#topic.change(host, q.pool, -this.#reservedAt(q, position), now);
+    if (this.#isTracking) this.#topic.change(host, q.pool, -reservedAt(q, position), now);
     if (this.#buffers !== null && placement.hasFootprint[position] === 1)
       this.#buffers.take(host, -grantOn(q, position));
     if (this.#scratch !== null && q.spills !== null) this.#scratch.take(host, -q.spills[position]!);
@@ -497,11 +516,24 @@ export class Executors {
 const grantOn = (q: SimQuery, position: number): number =>
   q.grants === null ? q.submission.peak : q.grants[position]!;
 
+/**
+ * By schedule position; `held`: what the query holds there, NaN where nobody knows. Null: all executors publish the same,
+ * as those of a query with limits do.
+ */
+function reservationsOf(q: SimQuery, held: Float64Array): Float64Array | null {
+  const known = Float64Array.from(q.placement.hosts, (_, i) => {
+    const told = held[i] ?? Number.NaN;
+    return isLimited(q, i) || Number.isNaN(told) ? reservedAt(q, i) : told;
+  });
+  return known.every((bytes, i) => bytes === reservedAt(q, i)) ? null : known;
+}
+
 /** All hosts done together is one event, as in the nominal model. */
-function planMeasured(q: SimQuery, { hold, takes, fails, books }: MeasuredWork): void {
+function planMeasured(q: SimQuery, { hold, takes, fails, books, isReleasedInParts }: MeasuredWork): void {
   const { coordinatorAt } = q.placement;
   q.work = hold;
-  if (!fails && books === null && takes.every((t, i) => i === coordinatorAt || t === hold)) return;
+  const isTogether = !isReleasedInParts && takes.every((t, i) => i === coordinatorAt || t === hold);
+  if (!fails && books === null && isTogether) return;
   const groups = new Map<Micros, number[]>();
   takes.forEach((t, i) => {
     if (i !== coordinatorAt && i < q.placement.hosts.length && !Number.isNaN(t)) addTo(groups, t, i);

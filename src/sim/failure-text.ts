@@ -41,3 +41,15 @@ export function failureText(wants: Want, backend: string, { limit, ofQuery, onHo
 
 const outOfMemory = (why: string, backend: string): string =>
   `Memory limit exceeded: ${why}\nError occurred on backend ${backend}`;
+
+const UNREACHABLE = "Failed due to unreachable impalad(s): ";
+const NO_REPORT = "No status report from ";
+const LEFT = " left the cluster";
+
+export const executorUnreachable = (host: string): string => `${UNREACHABLE}${host}`;
+export const reportMissed = (host: string): string => `${NO_REPORT}${host}`;
+export const coordinatorLeft = (host: string): string => `The coordinator ${host}${LEFT}`;
+
+/** It failed because somebody noticed that a host was gone, and not by what it did itself. */
+export const isByLostHost = (error: string): boolean =>
+  error.startsWith(UNREACHABLE) || error.startsWith(NO_REPORT) || error.endsWith(LEFT);

@@ -13,6 +13,7 @@ import { fail as bug, unreachable } from "../core/assert.ts";
 import { REPORTS_GIVEN_UP, REPORTS_MISSED } from "../core/cluster/status-reports.ts";
 import { type Xoshiro128, xoshiroFor } from "../core/random.ts";
 import { type Micros, NO_EVENT, toInstant, toMicros } from "./event-queue.ts";
+import { coordinatorLeft, executorUnreachable, reportMissed } from "./failure-text.ts";
 import type { Seat } from "./seat.ts";
 import type { SimQuery } from "./sim-query.ts";
 import type { SimulationInput } from "./simulate.ts";
@@ -268,8 +269,9 @@ export class Faults {
   #endQueriesOf(host: number, now: Micros): void {
     const sim = this.#sim;
     for (const q of this.#of(host)) {
-      if (q.state !== "running") continue;
-      q.error = `The coordinator ${sim.backends[host]!.address} left the cluster`;
+      // Over for its client already, and only its release got lost: nothing of it is left to fail.
+      if (q.state !== "running" || (q.isClientGone && !q.isOrphan)) continue;
+      q.error = coordinatorLeft(sim.backends[host]!.address);
       if (q.isOrphan && sim.seats[q.seat]!.isGlobal) {
         sim.executors.stop(q, now);
         sim.abandoned(q);
@@ -285,7 +287,7 @@ export class Faults {
     for (const q of this.#running()) {
       if (q.isOrphan || (seat !== null && q.seat !== seat.index)) continue;
       const lost = this.#lostHostOf(q);
-      if (lost >= 0) sim.fail(q, `Failed due to unreachable impalad(s): ${sim.backends[lost]!.address}`, now);
+      if (lost >= 0) sim.fail(q, executorUnreachable(sim.backends[lost]!.address), now);
     }
   }
 
@@ -294,7 +296,7 @@ export class Faults {
     const sim = this.#sim;
     for (const q of this.#running())
       if (q.lostHost === host && !q.isOrphan && (sim.seats[q.seat]!.isCutOff || !sim.exchanges.isStatestoreUp))
-        sim.fail(q, `No status report from ${sim.backends[host]!.address}`, now);
+        sim.fail(q, reportMissed(sim.backends[host]!.address), now);
   }
 
   /** A host that left the membership, or came back as another process, before the query was done there; -1: none. */
@@ -359,8 +361,13 @@ export class Faults {
 
   // Losing messages
 
-  /** With `admissiond` a release is a message, and may be lost; nobody else asks. */
-  losesRelease(q: SimQuery): boolean {
+  /**
+   * With `admissiond` a release is a message, and may be lost; nobody else asks. `positions` null: the last one. Of a
+   * measured query it is known which were.
+   */
+  losesRelease(q: SimQuery, positions: readonly number[] | null): boolean {
+    const lost = this.#input.measured?.(q.submission)?.lost ?? null;
+    if (lost !== null) return positions === null ? lost.isLastLost : positions.some((i) => lost.positions.has(i));
     if (this.#releaseLoss === 0) return false;
     if (this.#releaseLossOf !== null && this.#releaseLossOf !== q.submission.coordinator) return false;
     return this.#draws.uniform() < this.#releaseLoss;

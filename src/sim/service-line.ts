@@ -106,12 +106,13 @@ export class ServiceLine {
   // Release
 
   releaseBackends(q: SimQuery, positions: readonly number[], now: Micros): void {
-    if (this.#sim.faults.losesRelease(q)) {
-      q.lost = [...(q.lost ?? []), ...positions];
-      return;
-    }
     const { addresses } = q.placement;
     const hosts = positions.map((i) => addresses[i]!);
+    if (this.#sim.faults.losesRelease(q, positions)) {
+      q.lost = [...(q.lost ?? []), ...positions];
+      this.#sim.teller.releaseLost(q, hosts, null, now);
+      return;
+    }
     const bytes = this.#service.releaseBackends(q.queryId, hosts);
     this.#sim.backendsReleased(q, hosts, bytes ?? fail("only what is held is given back"), now);
   }
@@ -119,7 +120,8 @@ export class ServiceLine {
   /** The query is over for its client; `admissiond` has to hear of it. */
   release(q: SimQuery, now: Micros): void {
     const sim = this.#sim;
-    if (sim.faults.losesRelease(q)) {
+    if (sim.faults.losesRelease(q, null)) {
+      sim.teller.releaseLost(q, [], q.outcome, now);
       sim.tellClient(q, q.outcome, now);
       this.releaseAtHeartbeat(q, now);
       return;

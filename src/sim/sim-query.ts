@@ -58,6 +58,8 @@ export class SimQuery implements QueryFacts {
   /** Published as reserved for it by an executor and by its coordinator while fragments run. */
   reservedOnExecutor = 0;
   reservedOnCoordinator = 0;
+  /** The same by schedule position, where executors differ; null: they don't. */
+  reservations: Float64Array | null = null;
   /** Work of the slowest host; moments at which some hosts are done, null: all at once. */
   work: Micros = 0;
   points: readonly WorkPoint[] | null = null;
@@ -107,6 +109,7 @@ export class SimQuery implements QueryFacts {
     this.#placement = null;
     this.spills = null;
     this.grants = null;
+    this.reservations = null;
     this.lost = null;
     this.holding = null;
     this.isHoldingAll = false;
@@ -157,4 +160,15 @@ export class SimQuery implements QueryFacts {
   set placement(p: Placement) {
     this.#placement = p;
   }
+}
+
+/** A limit is published as it is, and of a query without one what it holds. */
+export function isLimited(q: SimQuery, position: number): boolean {
+  const { memLimit, coordinatorMemLimit } = q.admission.memory!;
+  return (position === q.placement.coordinatorAt ? coordinatorMemLimit : memLimit) > 0;
+}
+
+export function reservedAt(q: SimQuery, position: number): number {
+  if (q.reservations !== null) return q.reservations[position]!;
+  return position === q.placement.coordinatorAt ? q.reservedOnCoordinator : q.reservedOnExecutor;
 }

@@ -770,8 +770,10 @@ export class Simulation {
   orphan(q: SimQuery, now: Micros): void {
     if (q.isOrphan) return;
     q.isOrphan = true;
-    q.outcome = "failed";
-    q.error = `The coordinator ${q.submission.coordinator} is gone.`;
+    if (!q.isClientGone) {
+      q.outcome = "failed";
+      q.error = `The coordinator ${q.submission.coordinator} is gone.`;
+    }
     if (q.timeout !== NO_EVENT) this.events.remove(q.timeout);
     q.timeout = NO_EVENT;
     if (q.hears !== NO_EVENT) this.events.remove(q.hears);
@@ -794,7 +796,10 @@ export class Simulation {
 
   /** With `admissiond`: released because their coordinator is gone (9.5). And who runs on hosts that left must fail. */
   #membershipChanged(seat: Seat, released: readonly AdmissionQuery[], now: Micros): void {
-    for (const a of released) (a.owner as SimQuery).outcome = "failed";
+    for (const a of released) {
+      const q = a.owner as SimQuery;
+      if (!q.isClientGone) q.outcome = "failed";
+    }
     if (released.length > 0) this.#service!.releasedByService(released, now);
     this.faults.failOnLostHosts(seat, now);
     this.faults.watchBlacklist(seat);

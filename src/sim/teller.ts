@@ -20,7 +20,7 @@ import type { NameKind, RunObserver } from "../core/run-observer.ts";
 import type { Bytes, Instant } from "../core/units.ts";
 import { type Micros, toInstant } from "./event-queue.ts";
 import type { Seat } from "./seat.ts";
-import type { SimQuery } from "./sim-query.ts";
+import { isLimited, reservedAt, type SimQuery } from "./sim-query.ts";
 
 export type EmitEvent = (event: RunEvent) => void;
 
@@ -176,7 +176,9 @@ export class Teller {
   started(q: SimQuery, now: Micros): void {
     const { placement } = q;
     placement.hasWork.forEach((has, position) => {
-      if (has === 1) this.event({ kind: "fragmentStarted", ...this.#instance(q, position, now) });
+      if (has === 0) return;
+      const reserves = isLimited(q, position) ? {} : { reserves: reservedAt(q, position) as Bytes };
+      this.event({ kind: "fragmentStarted", ...this.#instance(q, position, now), ...reserves });
     });
   }
 
@@ -206,6 +208,10 @@ export class Teller {
     const at = toInstant(now);
     this.#observer?.memoryReleased(at, q, bytes);
     this.#emit?.({ kind: "backendsReleased", at, query: q.submission.queryId, hosts });
+  }
+
+  releaseLost(q: SimQuery, hosts: readonly string[], state: FinishState | null, now: Micros): void {
+    this.#emit?.({ kind: "releaseLost", at: toInstant(now), query: q.submission.queryId, hosts, state });
   }
 
   released(q: SimQuery, state: FinishState, now: Micros): void {

@@ -277,6 +277,25 @@ describe("7.7 admissiond is asked, and answers when asked", () => {
     expect(ofKind(lossy, "released").map((e) => e.at)).toEqual([2000]);
   });
 
+  test("who lost it, and had its answer, is not failed when its coordinator leaves before the heartbeat", () => {
+    // Declared failed at 1700 ms; `admissiond` hears at its next exchange.
+    const events = told({
+      admission: "admissiond",
+      coordinators: 2,
+      duration: "11500ms",
+      arrivals: [{ coordinator: "coord-1", at: "0s", query: "q", count: 1 }],
+      faults: [
+        { fault: "releasesLost", at: "0s", chance: 1 },
+        { fault: "coordinatorCutOff", at: "1700ms", host: "coord-1" },
+      ],
+    });
+    expect(ofKind(events, "releaseLost").map((e) => [e.at, e.hosts, e.state])).toEqual([[11_500, [], "finished"]]);
+    const [released] = ofKind(events, "released");
+    expect(released).toMatchObject({ state: "finished", error: null });
+    expect(released!.at).toBeGreaterThanOrEqual(11_700);
+    expect(released!.at).toBeLessThanOrEqual(11_800);
+  });
+
   test("one heartbeat makes up for all that its coordinator has lost, and for nobody else's", () => {
     const lossy = told({
       coordinators: 2,

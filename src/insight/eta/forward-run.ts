@@ -148,7 +148,8 @@ export class ForwardRuns {
       measured: (s) => {
         const { part, duration } = s as ForwardSubmission;
         const hold = toMicros(duration);
-        return { hold, takes: takesOf(part, hold), fails: false, books: null };
+        const takes = takesOf(part, hold);
+        return { hold, takes, fails: false, reserves: null, isReleasedInParts: false, lost: null, books: null };
       },
     });
     return decisions;

@@ -41,7 +41,16 @@ export interface MeasuredQuery {
   /** By schedule position and the host's own clock: its first claim there, all given back; NaN: nobody said. */
   claimedAt: Float64Array;
   gaveBackAt: Float64Array;
+  /** By schedule position, what its host told the statestore of a query without a limit; NaN: not said. */
+  reserves: Float64Array;
   ended: FinishState | null;
+  /** What it failed with; null: it did not, or its controller gave it back because its coordinator was gone. */
+  error: string | null;
+  /** Calls and messages that gave its hosts back before its last one, or with it. */
+  releases: number;
+  /** Schedule positions whose release message got lost, and what had become of the query when its last one did. */
+  lostPositions: Set<number>;
+  lastLost: { readonly at: number; readonly state: FinishState } | null;
   /** Largest peak on one host, what was written to scratch there included; -1 unknown. */
   peak: number;
   /** As the controller was asked; null: it never was. */
@@ -99,6 +108,7 @@ export class MeasuredRunFold {
     else if (event.kind === "controllerCall") this.#called(event.controller, event.call, event.now ?? event.at);
     else if (event.kind === "topicApplied") listIn(this.#applied, event.coordinator).push(event.at);
     else if (event.kind === "topicPublished") listIn(this.#published, event.host).push(event.at);
+    else if (event.kind === "hostLost") this.#hostLost(event);
     else if ("query" in event) {
       const q = this.#queries.get(event.query);
       if (q !== undefined) this.#ofQuery(q, event);
@@ -134,7 +144,12 @@ export class MeasuredRunFold {
       doneAt: new Float64Array(0),
       claimedAt: new Float64Array(0),
       gaveBackAt: new Float64Array(0),
+      reserves: new Float64Array(0),
       ended: null,
+      error: null,
+      releases: 0,
+      lostPositions: new Set(),
+      lastLost: null,
       peak: -1,
       asked: this.#early.get(e.query) ?? null,
       unresolved: null,
@@ -191,6 +206,7 @@ export class MeasuredRunFold {
         q.doneAt = unknownTimes(event.hosts);
         q.claimedAt = unknownTimes(event.hosts);
         q.gaveBackAt = unknownTimes(event.hosts);
+        q.reserves = unknownTimes(event.hosts);
         this.#decided(q, "admitted", event.at);
         break;
       case "unresolved":
@@ -205,6 +221,7 @@ export class MeasuredRunFold {
       case "fragmentStarted":
         if (Number.isNaN(q.startedAt)) q.startedAt = event.at;
         noteFirst(q.claimedAt, q.hosts.indexOf(event.host), event.hostAt);
+        if (event.reserves !== undefined) q.reserves[q.hosts.indexOf(event.host)] = event.reserves;
         break;
       case "fragmentFinished":
         q.workedUntil = event.at;
@@ -212,6 +229,16 @@ export class MeasuredRunFold {
         if (event.error !== null) break;
         q.doneAt[q.hosts.indexOf(event.host)] = event.at;
         noteLast(q.gaveBackAt, q.hosts.indexOf(event.host), event.hostAt);
+        break;
+      case "backendsReleased":
+        q.releases++;
+        break;
+      case "releaseLost":
+        if (event.state === null) q.releases++;
+        for (const host of event.hosts) q.lostPositions.add(q.hosts.indexOf(host));
+        if (event.state === null) break;
+        q.lastLost = { at: event.at, state: event.state };
+        this.#endedAt.set(event.at, q.query);
         break;
       case "released":
         this.#released(q, event);
@@ -228,10 +255,18 @@ export class MeasuredRunFold {
     if (decision !== "admitted") this.#endedAt.set(at, q.query);
   }
 
+  /** Clients of a coordinator that dies have their answer in that instant, whenever their queries are given back. */
+  #hostLost({ host, at }: EventOf<"hostLost">): void {
+    for (const q of this.#queries.values())
+      if (q.coordinator === host && q.ended === null && (q.decision === "admitted" || q.decision === "undecided"))
+        this.#endedAt.set(at, q.query);
+  }
+
   #released(q: MeasuredQuery, event: EventOf<"released">): void {
     q.releasedAt = event.at;
     this.#endedAt.set(event.at, q.query);
     q.ended = event.state;
+    q.error = event.error;
     if (q.peak < 0) q.peak = event.peak;
     const seat = this.#seatOf(q);
     if ((this.#queued.get(seat) ?? 0) > 0) listIn(this.#toWake, seat).push(q);

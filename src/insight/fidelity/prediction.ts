@@ -17,6 +17,7 @@ import type { RunEvent } from "../../core/events.ts";
 import type { Bytes, Instant, Millis } from "../../core/units.ts";
 import { toMicros } from "../../sim/event-queue.ts";
 import type { MeasuredWork } from "../../sim/executors.ts";
+import { isByLostHost } from "../../sim/failure-text.ts";
 import { type PoolConfigs, simulate } from "../../sim/simulate.ts";
 import { type RecordedRequests, RecordedWorkload, RequestsRecorder } from "../../workload/recorded-requests.ts";
 import { type MeasuredQuery, type MeasuredRun, MeasuredRunFold } from "./measured-run.ts";
@@ -208,8 +209,12 @@ function answersIn(arrivals: readonly MeasuredQuery[]): (index: number) => numbe
 /** When the client gave up, if it did before the query was over; of the others nobody knows. */
 function cancelAt(q: MeasuredQuery): number {
   if (q.decision === "cancelled") return q.decidedAt;
-  return q.ended === "cancelled" ? q.releasedAt : Number.POSITIVE_INFINITY;
+  return endOf(q) === "cancelled" ? overAt(q) : Number.POSITIVE_INFINITY;
 }
+
+/** What became of an admitted query for its client, and when: a lost message kept its place beyond that. */
+const endOf = (q: MeasuredQuery): MeasuredQuery["ended"] => q.lastLost?.state ?? q.ended;
+const overAt = (q: MeasuredQuery): number => q.lastLost?.at ?? q.releasedAt;
 
 // Holds
 
@@ -224,25 +229,38 @@ function worksOf(arrivals: readonly MeasuredQuery[], withWakeUp: boolean, isGlob
   return arrivals.map((q) => {
     if (q.decision !== "admitted") return latest.get(q.queryClass) ?? NO_WORK;
     const work = workOf(q, withWakeUp, isGlobal);
-    if (q.ended === "finished") latest.set(q.queryClass, work);
+    if (endOf(q) === "finished") latest.set(q.queryClass, work);
     return work;
   });
 }
 
-const NO_WORK: MeasuredWork = { hold: 0, takes: new Float64Array(0), fails: false, books: null };
+const NO_WORK: MeasuredWork = {
+  hold: 0,
+  takes: new Float64Array(0),
+  fails: false,
+  reserves: null,
+  isReleasedInParts: false,
+  lost: { positions: new Set(), isLastLost: false },
+  books: null,
+};
 
 /** With `admissiond` a query begins only when its coordinator has heard (7.7), and its hold is counted from there. */
 function workOf(q: MeasuredQuery, withWakeUp: boolean, isGlobal: boolean): MeasuredWork {
   const from = toMicros(isGlobal && !Number.isNaN(q.startedAt) ? q.startedAt : q.decidedAt);
   const late = withWakeUp ? toMicros(q.wakeUp) : 0;
-  const isWhole = q.ended === "finished";
-  const fails = q.ended === "failed";
-  const hold = isWhole || fails ? toMicros(q.releasedAt) - from + late : UNTIL_CANCELLED;
+  const isWhole = endOf(q) === "finished";
+  const fails = endOf(q) === "failed";
+  // Who noticed that a host was gone notices it again, in that instant.
+  const isNoticed = fails && (q.error === null || isByLostHost(q.error));
+  const hold = isWhole || fails ? toMicros(overAt(q)) - from + late + (isNoticed ? 1 : 0) : UNTIL_CANCELLED;
   const takes = q.doneAt.map((at) => {
-    if (isWhole && (Number.isNaN(at) || at === q.releasedAt)) return hold;
+    if (isWhole && (Number.isNaN(at) || at === overAt(q))) return hold;
     return Number.isNaN(at) ? at : toMicros(at) - from;
   });
-  return { hold, takes, fails, books: isWhole ? booksOf(q, from, hold) : null };
+  const reserves = q.reserves.every(Number.isNaN) ? null : q.reserves;
+  const isReleasedInParts = q.releases > 1;
+  const lost = { positions: q.lostPositions, isLastLost: q.lastLost !== null };
+  return { hold, takes, fails, reserves, isReleasedInParts, lost, books: isWhole ? booksOf(q, from, hold) : null };
 }
 
 /** What hosts had reserved, by their own clocks; the coordinator hears of both ends a message later. */
