@@ -13,12 +13,13 @@ import { CompletionHeap } from "./completion-heap.ts";
 import type { KindNeed } from "./needs.ts";
 import { hopefulQueue } from "./places.ts";
 import { fifoLoss, splitPoints } from "./saturation.ts";
-import type { Setting, Split } from "./setting.ts";
-import { levelOf } from "./sharing.ts";
+import { keyOf, type Setting, type Split } from "./setting.ts";
 
 export interface GridInput {
   readonly requests: RecordedRequests;
+  /** By kind under today's setting, null: another pool's. */
   readonly needs: readonly (KindNeed | null)[];
+  readonly needsUnder: (s: Setting) => readonly (KindNeed | null)[];
   /** Of each request, on the host where it is largest. */
   readonly peaks: Float64Array;
   readonly now: Setting;
@@ -36,6 +37,7 @@ export interface AskedValues {
   readonly queued?: readonly number[];
   readonly timeout?: readonly number[];
   readonly maxQueryMem?: readonly number[];
+  readonly minQueryMem?: readonly number[];
 }
 
 const SHARES = [0.5, 0.75, 0.9, 0.95, 0.99, 0.999, 1];
@@ -129,7 +131,7 @@ export function candidatesOf(input: GridInput): Setting[] {
   const running = asked.running ?? unique([now.maxRunning, ...demand.running.slice(2), -1].filter((r) => r !== 0));
   const found: Setting[] = [];
   const add = (s: Setting): void => {
-    if (isAllowed(s, input)) found.push(s);
+    if (isAllowed(s, input) && keyOf(s) !== keyOf(now)) found.push(s);
   };
   for (const maxMem of memory) {
     const c = Math.min(places(maxMem), now.maxRunning < 0 ? Number.POSITIVE_INFINITY : now.maxRunning);
@@ -143,27 +145,65 @@ export function candidatesOf(input: GridInput): Setting[] {
   for (const maxQueryMem of asked.maxQueryMem ?? queryLimits(input))
     for (const maxMem of memory)
       add({ ...now, maxMem, maxQueryMem, minQueryMem: Math.min(now.minQueryMem, maxQueryMem) });
+  for (const minQueryMem of asked.minQueryMem ?? leastLimits(input)) {
+    const floored = { ...now, minQueryMem };
+    const levels = asked.memory ?? memoryLevels(input, demandOfTraffic(requests, input.needsUnder(floored)));
+    // Of smaller queries more fit, and a limit of running that was no obstacle becomes one.
+    const limits = asked.running ?? unique([now.maxRunning, demand.running.at(-1) ?? -1, -1].filter((r) => r !== 0));
+    for (const maxMem of levels) for (const maxRunning of limits) add({ ...floored, maxMem, maxRunning });
+  }
   for (const split of splitsOf(input)) for (const maxMem of memory) add({ ...now, maxMem, split });
-  return found.length <= input.most ? found : thinned(found, input.most);
+  return found.length <= input.most ? found : thinned(found, now, input.most);
 }
 
 /**
- * A cut must not take away whole levels of memory: the first of each level, then the second of each. Where there are
- * more than fit, evenly from the first level to the last.
+ * A cut must not take away whole levels of memory, nor all other limits of running: half of it and more is for these
+ * two, the rest for query limits and splits, evenly from the first to the last.
  */
-function thinned(found: readonly Setting[], most: number): Setting[] {
-  const levels = new Map<string, Setting[]>();
+function thinned(found: readonly Setting[], now: Setting, most: number): Setting[] {
+  const isPlain = (s: Setting): boolean =>
+    s.split === null && s.minQueryMem === now.minQueryMem && s.maxQueryMem === now.maxQueryMem;
+  const plain = found.filter(isPlain);
+  const others = found.filter((s) => !isPlain(s));
+  const share = Math.min(plain.length, Math.max(Math.ceil(most / 2), most - others.length));
+  return [...thinnedPlain(plain, share), ...evenly(others, most - share)];
+}
+
+/**
+ * Where there are more levels than fit, some from the first to the last, each with another limit of running than the
+ * one before; else the first of each level, then one of each with another limit of running, and so on.
+ */
+function thinnedPlain(found: readonly Setting[], most: number): Setting[] {
+  const levels = new Map<number, Setting[]>();
   for (const s of found) {
-    const level = levels.get(levelOf(s));
-    if (level === undefined) levels.set(levelOf(s), [s]);
+    const level = levels.get(s.maxMem);
+    if (level === undefined) levels.set(s.maxMem, [s]);
     else level.push(s);
   }
+  if (most < levels.size)
+    return evenly([...levels.values()], most).map((level, k) => {
+      const running = byRunning(level);
+      return running[k % running.length]!;
+    });
+  const rows = [...levels.values()].map(runningFirst);
   const kept: Setting[] = [];
   for (let i = 0; kept.length < most; i++) {
-    const round = [...levels.values()].flatMap((level) => level.slice(i, i + 1));
+    const round = rows.flatMap((row) => row.slice(i, i + 1));
     kept.push(...evenly(round, most - kept.length));
   }
   return kept;
+}
+
+/** The first with each limit of running. */
+const byRunning = (level: readonly Setting[]): Setting[] =>
+  level.filter((s, i) => level.findIndex((other) => other.maxRunning === s.maxRunning) === i);
+
+/** Other limits of running before other queues and timeouts, each level beginning with another one. */
+function runningFirst(level: readonly Setting[], index: number): Setting[] {
+  const [first, ...others] = byRunning(level);
+  const from = others.length === 0 ? 0 : index % others.length;
+  const seen = new Set([first!, ...others]);
+  return [first!, ...others.slice(from), ...others.slice(0, from), ...level.filter((s) => !seen.has(s))];
 }
 
 /** At most so many of them, the first and the last among them. */
@@ -215,6 +255,43 @@ function queryLimits({ requests, needs, peaks, now, smallestHost }: GridInput): 
   const sorted = sortedCopy(own);
   const limits = [0.5, 0.9, 0.95, 0.99, 1].map((p) => wholeMiB(limitNeededFor(quantileOfSorted(sorted, p))));
   return unique(limits.map((m) => Math.min(m, smallestHost))).filter((m) => m > 0 && m !== now.maxQueryMem);
+}
+
+/** None, and what the median of the small queries needs; only where that changes what some query gets. */
+function leastLimits(input: GridInput): number[] {
+  const { now, needs } = input;
+  const small = smallPeaks(input);
+  const median = small.length === 0 ? 0 : wholeMiB(limitNeededFor(quantileOfSorted(small, 0.5)));
+  return unique([0, median]).filter((minQueryMem) => {
+    if (minQueryMem === now.minQueryMem) return false;
+    const others = input.needsUnder({ ...now, minQueryMem });
+    return needs.some((need, kind) => need !== null && !isSameNeed(need, others[kind]!));
+  });
+}
+
+const isSameNeed = (a: KindNeed, b: KindNeed): boolean =>
+  a.cluster === b.cluster && a.perHost === b.perHost && a.room === b.room && a.isRejected === b.isRejected;
+
+/** A class that comes seldom is not what a floor for all is set by. */
+const LEAST_OF_REQUESTS = 0.05;
+
+/** Peaks of the class whose median is the smallest, sorted; of all where there are only seldom ones. */
+function smallPeaks({ requests, needs, peaks }: GridInput): Float64Array {
+  const all: number[] = [];
+  const byClass = new Map<number, number[]>();
+  for (let i = 0; i < requests.count; i++) {
+    const kind = requests.kind[i]!;
+    if (needs[kind] === null) continue;
+    const { queryClass } = requests.kinds[kind]!;
+    const own = byClass.get(queryClass);
+    if (own === undefined) byClass.set(queryClass, [peaks[i]!]);
+    else own.push(peaks[i]!);
+    all.push(peaks[i]!);
+  }
+  const often = [...byClass.values()].filter((p) => p.length >= LEAST_OF_REQUESTS * all.length).map(sortedCopy);
+  return often.length === 0
+    ? sortedCopy(all)
+    : often.reduce((a, b) => (quantileOfSorted(b, 0.5) < quantileOfSorted(a, 0.5) ? b : a));
 }
 
 const FIFO_LOSS_WORTH_A_SPLIT = 0.1;

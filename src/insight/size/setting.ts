@@ -58,7 +58,8 @@ const asLimit = (n: number): number => (n < 0 ? Number.MAX_VALUE : n);
 
 /**
  * The order in which "cheapest" is meant: memory that others don't get, then the simpler setting, then the one
- * that changes least of today's, then the tighter one. Total, so that two machines never disagree about a tie.
+ * that changes least of today's, then the tighter one, which of two floors is the higher: it catches estimates that
+ * are too low. Total, so that two machines never disagree about a tie.
  */
 export const costOrder =
   (now: Setting) =>
@@ -70,7 +71,7 @@ export const costOrder =
     a.maxQueued - b.maxQueued ||
     a.timeout - b.timeout ||
     a.maxQueryMem - b.maxQueryMem ||
-    a.minQueryMem - b.minQueryMem ||
+    b.minQueryMem - a.minQueryMem ||
     (keyOf(a) < keyOf(b) ? -1 : keyOf(a) > keyOf(b) ? 1 : 0);
 
 const changesFrom = (now: Setting, s: Setting): number =>

@@ -73,6 +73,7 @@ export async function sizePool(
     candidatesOf({
       requests: day,
       needs: needsNow,
+      needsUnder,
       peaks,
       now,
       smallestHost: book.smallestHost,

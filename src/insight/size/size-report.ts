@@ -5,7 +5,7 @@
  * what would not have helped. Nothing is said that is not in the record.
  */
 import { prettyMillis } from "../../core/pretty.ts";
-import { GiB } from "../../core/units.ts";
+import { GiB, MiB } from "../../core/units.ts";
 import { CONSTRAINT_TEXT } from "../binding.ts";
 import type { Drop, DropReason, Effort, Elimination, Finalist, Goal } from "./elimination.ts";
 import { type Interval, intervalOf, pairedInterval } from "./intervals.ts";
@@ -215,6 +215,10 @@ function changeText(pool: string, now: SizeRow, chosen: SizeRow): string {
     parts.push(
       `at most ${memoryText(b.maxQueryMem)} a query and host instead of ${a.maxQueryMem > 0 ? memoryText(a.maxQueryMem) : "no limit"}`,
     );
+  if (a.minQueryMem !== b.minQueryMem)
+    parts.push(
+      `${b.minQueryMem > 0 ? `at least ${memoryText(b.minQueryMem)}` : "no minimum"} a query and host instead of ${a.minQueryMem > 0 ? memoryText(a.minQueryMem) : "none"}`,
+    );
   if (b.split !== null)
     parts.push(
       `a pool of their own with ${percent(b.split.share)} of it for queries above ${memoryText(b.split.above)}`,
@@ -282,7 +286,12 @@ function notHelpful(relief: readonly Relief[]): string {
 const listed = (items: readonly string[], last: string): string =>
   items.length === 1 ? items[0]! : `${items.slice(0, -1).join(", ")} ${last} ${items.at(-1)}`;
 
-export const memoryText = (bytes: number): string => (bytes < 0 ? "no limit" : `${(bytes / GiB).toFixed(1)} GiB`);
+export const memoryText = (bytes: number): string =>
+  bytes < 0
+    ? "no limit"
+    : bytes > 0 && bytes < GiB
+      ? `${(bytes / MiB).toFixed(0)} MiB`
+      : `${(bytes / GiB).toFixed(1)} GiB`;
 export const countText = (n: number): string => (n < 0 ? "any number" : String(n));
 export const waitText = (ms: number | null): string => (ms === null ? "endless (over 5 % lost)" : seconds(ms));
 export const seconds = (ms: number): string => `${(ms / 1000).toFixed(ms < 10_000 ? 2 : 1)} s`;

@@ -15,7 +15,7 @@ import {
 } from "../../insight/size/size-report.ts";
 import { plural } from "./figures.ts";
 import { fitting, type Look } from "./look.ts";
-import { renderTable } from "./table.ts";
+import { type Column, renderTable } from "./table.ts";
 
 export function reportLines(r: SizeReport, look: Look): string[] {
   const table = renderTable<SizeRow>(
@@ -31,6 +31,7 @@ export function reportLines(r: SizeReport, look: Look): string[] {
         leaves: 3,
         cell: (row) => (row.setting.maxQueryMem > 0 ? memoryText(row.setting.maxQueryMem) : "none"),
       },
+      ...(r.rows.some((row) => row.setting.minQueryMem > 0) ? [LEAST_QUERY_MEMORY] : []),
       { head: "large", align: "right", leaves: 1, cell: (row) => splitText(row) },
       {
         head: "p95 wait",
@@ -91,6 +92,13 @@ export function reportLines(r: SizeReport, look: Look): string[] {
     ]),
   ];
 }
+
+const LEAST_QUERY_MEMORY: Column<SizeRow> = {
+  head: "min-mem",
+  align: "right",
+  leaves: 3,
+  cell: (row) => (row.setting.minQueryMem > 0 ? memoryText(row.setting.minQueryMem) : "none"),
+};
 
 const DROPPED: Readonly<Record<DropReason, string>> = {
   rejects: "would reject some queries always",

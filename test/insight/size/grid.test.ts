@@ -1,21 +1,25 @@
 import { describe, expect, test } from "vitest";
 import { MiB } from "../../../src/core/units.ts";
-import { candidatesOf, type GridInput } from "../../../src/insight/size/grid.ts";
+import { candidatesOf, demandOfTraffic, type GridInput } from "../../../src/insight/size/grid.ts";
 import { Evaluator } from "../../../src/insight/size/problem.ts";
-import { configUnder } from "../../../src/insight/size/setting.ts";
-import { configOf, NOW, POOL, problemOf } from "./size-fixtures.ts";
+import { configUnder, keyOf, type Setting } from "../../../src/insight/size/setting.ts";
+import { configOf, GiB, NOW, POOL, problemOf, type Traffic } from "./size-fixtures.ts";
 
 /** Queries of 15.5 GiB on the pool of the fixtures, which has 150 GiB: nine at once. */
-function inputOf(over: Partial<GridInput> = {}): GridInput {
-  const problem = problemOf({ small: 3, large: 0, seconds: 120 });
+function inputOf(over: Partial<GridInput> = {}, traffic: Traffic = {}): GridInput {
+  const problem = problemOf({ small: 3, large: 0, seconds: 120, ...traffic });
   const book = new Evaluator(problem).needs(0);
+  const needsUnder = (s: Setting) =>
+    book
+      .under(configUnder(configOf(NOW), s))
+      .map((need, kind) => (problem.days[0]!.kinds[kind]!.pool === POOL ? need : null));
+  const now = over.now ?? NOW;
   return {
     requests: problem.days[0]!,
-    needs: book
-      .under(configUnder(configOf(NOW), NOW))
-      .map((need, kind) => (problem.days[0]!.kinds[kind]!.pool === POOL ? need : null)),
+    needs: needsUnder(now),
+    needsUnder,
     peaks: problem.days[0]!.peak,
-    now: NOW,
+    now,
     smallestHost: book.smallestHost,
     mostMemory: 10_000 * 1024 * MiB,
     asked: {},
@@ -51,6 +55,37 @@ describe("insight 3.2 candidates", () => {
     for (const step of steps) expect([Math.floor(even), Math.ceil(even)]).toContain(step);
   });
 
+  test("today's setting, which is run anyway, takes no place of another", () => {
+    expect(candidatesOf(inputOf()).map(keyOf)).not.toContain(keyOf(NOW));
+  });
+
+  const memory = Array.from({ length: 20 }, (_, i) => (100 + i) * GiB);
+  const running = [20, 8, 12, -1];
+  test.each([
+    { most: 4, eachRunning: 1 },
+    { most: 8, eachRunning: 2 },
+    { most: 19, eachRunning: 4 },
+  ])("a cut to $most of 20 levels tries all 4 limits of running as well", ({ most, eachRunning }) => {
+    const cut = candidatesOf(inputOf({ asked: { memory, running, maxQueryMem: [] }, most }));
+    expect(cut).toHaveLength(most);
+    expect(new Set(cut.map((s) => s.maxMem)).size).toBe(most);
+    for (const r of running)
+      expect(cut.filter((s) => s.maxRunning === r).length, `${r} running`).toBeGreaterThanOrEqual(eachRunning);
+  });
+
+  test("a cut to a few more than there are levels: today's limit everywhere, the others here and there", () => {
+    const cut = candidatesOf(inputOf({ asked: { memory, running, maxQueryMem: [] }, most: 26 }));
+    expect(cut.filter((s) => s.maxRunning === NOW.maxRunning).map((s) => s.maxMem)).toEqual(memory);
+    expect(new Set(cut.map((s) => s.maxRunning))).toEqual(new Set(running));
+    for (const s of cut) expect(s).toMatchObject({ maxQueued: NOW.maxQueued, timeout: NOW.timeout });
+  });
+
+  test("query limits and splits take no more than half of a cut that has no place for all", () => {
+    const cut = candidatesOf(inputOf({ asked: { memory, running, maxQueryMem: [2 * GiB, 3 * GiB] }, most: 9 }));
+    expect(cut.filter((s) => s.maxQueryMem === NOW.maxQueryMem)).toHaveLength(5);
+    expect(new Set(cut.map((s) => s.maxQueryMem))).toEqual(new Set([NOW.maxQueryMem, 2 * GiB, 3 * GiB]));
+  });
+
   test("no candidate gives more than the room there is, asked for or found", () => {
     const input = inputOf();
     const wanted = Math.max(...levels(input));
@@ -70,5 +105,55 @@ describe("insight 3.2 candidates", () => {
     for (const k of [60, 30, 20, 15, 12, 10])
       expect(found, `${k} at once`).toContain(Math.ceil((k * need) / MiB) * MiB);
     expect(Math.max(...found)).toBeLessThanOrEqual(input.mostMemory);
+  });
+});
+
+describe("insight 3.2 min-mem: none, and what the median of small queries needs", () => {
+  /** Small queries: an estimate of 1.5 GiB and a peak of 1, which fits under 1.25; large ones: 4 and 3 under 3.75. */
+  const floors = (input: GridInput): number[] =>
+    [...new Set(candidatesOf(input).map((s) => s.minQueryMem))]
+      .filter((m) => m !== input.now.minQueryMem)
+      .sort((a, b) => a - b);
+  const under = (gib: number, more: Partial<Setting> = {}): Setting => ({ ...NOW, minQueryMem: gib * GiB, ...more });
+
+  test.each([
+    { name: "it is below every estimate: nothing would change", now: under(0), found: [] },
+    { name: "at the least estimate", now: under(1.5), found: [] },
+    { name: "in the way by a MiB", now: under(1.5 + 1 / 1024), found: [0, 1.25] },
+    { name: "in the way", now: under(2), found: [0, 1.25] },
+    { name: "what the median needs is today's", now: under(1.25), found: [] },
+    { name: "max-mem is as much", now: under(2, { maxQueryMem: 2 * GiB }), found: [0, 1.25] },
+  ])("$name", ({ now, found }) => {
+    expect(floors(inputOf({ now, asked: { maxQueryMem: [] } }))).toEqual(found.map((gib) => gib * GiB));
+  });
+
+  test("more than is estimated, where peaks are higher; not more than max-mem", () => {
+    const input = inputOf();
+    const peaks = new Float64Array(input.requests.count).fill(2 * GiB);
+    expect(floors({ ...input, peaks })).toEqual([2.5 * GiB]);
+    const capped = (max: number): number[] => floors(inputOf({ peaks, now: under(0, { maxQueryMem: max }) }));
+    expect(capped(2.5 * GiB)).toContain(2.5 * GiB);
+    expect(capped(2.5 * GiB - MiB)).not.toContain(2.5 * GiB);
+  });
+
+  test.each([
+    { name: "the small class among more large ones", small: 1, large: 4, found: 1.25 },
+    { name: "one that hardly ever comes sets no floor", small: 0.05, large: 4, found: 3.75 },
+  ])("$name", ({ small, large, found }) => {
+    const input = inputOf({ now: under(5), asked: { maxQueryMem: [] } }, { small, large });
+    expect(floors(input)).toEqual([0, found * GiB]);
+  });
+
+  test("each step of memory that such queries make, with as many running as today, as ever want to, and any number", () => {
+    const input = inputOf({ now: under(3), asked: { maxQueryMem: [] } }, { small: 2 });
+    const lower = candidatesOf(input).filter((s) => s.minQueryMem === 0);
+    const need = input.needsUnder(under(0)).find((n) => n !== null)!.cluster;
+    const steps = [...new Set(lower.map((s) => s.maxMem))].filter((m) => m !== NOW.maxMem);
+    expect(steps.length).toBeGreaterThan(0);
+    for (const m of steps) expect(m).toBe(Math.ceil((Math.round(m / need) * need) / MiB) * MiB);
+    const wanted = demandOfTraffic(input.requests, input.needs).running.at(-1);
+    expect([...new Set(lower.map((s) => s.maxRunning))]).toEqual([NOW.maxRunning, wanted, -1]);
+    expect(lower).toHaveLength(3 * (steps.length + 1));
+    for (const s of lower) expect(s).toMatchObject({ maxQueued: NOW.maxQueued, timeout: NOW.timeout });
   });
 });

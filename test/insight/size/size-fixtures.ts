@@ -36,6 +36,8 @@ export const configOf = (s: Setting): PoolConfig => ({
   maxRequests: s.maxRunning,
   maxQueued: s.maxQueued,
   queueTimeout: s.timeout as Millis,
+  minQueryMemLimit: s.minQueryMem,
+  maxQueryMemLimit: s.maxQueryMem,
 });
 
 export interface Traffic {

@@ -57,6 +57,19 @@ describe("insight 3.8: elimination finds what brute force finds", () => {
   });
 });
 
+describe("insight 3.2 min-mem", () => {
+  test("a floor that makes every query twice as large as its estimate: without it there is enough, for less", async () => {
+    // 30.5 GiB each with it, 15.5 without: 4 or 9 at once, and 6 run on average. With a floor of what the median needs
+    // they are charged the same as with none, and that one is kept.
+    const now = { ...NOW, minQueryMem: 3 * GiB };
+    const r = await report({ small: 1.5, large: 0, seconds: 200 }, { asked: { running: [20], maxQueryMem: [] } }, now);
+    expect(r.rows[0]).toMatchObject({ setting: now, meetsGoal: false });
+    expect(cheapest(r)).toMatchObject({ minQueryMem: 1.25 * GiB });
+    expect(cheapest(r)!.maxMem).toBeLessThanOrEqual(NOW.maxMem);
+    expect(r.sentences[0]).toMatch(/at least 1\.3 GiB a query and host instead of 3\.0 GiB/);
+  });
+});
+
 describe("insight 3.8: what must never happen", () => {
   test("a planted dominated candidate never survives", async () => {
     const candidates = gridAround([160, 180, 200]);
