@@ -15,6 +15,7 @@ import type { Arrival, ClusterSpec, QueryClass, Scenario, TraceRow } from "../co
 import { backendsOf, findHost } from "../config/scenario-cluster.ts";
 import { DEFAULT_ADMISSION_OPTIONS, type FragmentShape, type RequestShape } from "../core/admission/request.ts";
 import type { BackendDescriptor } from "../core/cluster/backend.ts";
+import { reservationLimitFor } from "../core/memory/reservation-limit.ts";
 import { philoxFor, uniformOf } from "../core/random.ts";
 import type { Bytes, Instant, Millis } from "../core/units.ts";
 import { DEFAULT_DEMAND, type DemandOptions, demandOf, drawsOf } from "./query-log/demand.ts";
@@ -189,8 +190,7 @@ const rowsOf = (requests: readonly TracedRequest[], classes: TraceClasses): Trac
     pool: r.pool,
     coordinator: classes.coordinatorOf(r),
     duration: (r.hold / 1000) as Millis,
-    peak: (r.reserved + classes.spilledOf(r)) as Bytes,
-    spilled: classes.spilledOf(r) as Bytes,
+    ...classes.wantedBy(r),
     shape: classes.shapeOf(r),
     after: r.after === null ? null : { row: r.after.index, think: (r.after.think / 1000) as Millis },
   }));
@@ -247,7 +247,7 @@ class TraceClasses {
     const c = this.classes.get(key)!;
     c.users.add(r.user);
     c.holds.push(r.hold / 1000);
-    c.peaks.push(r.reserved + this.spilledOf(r));
+    c.peaks.push(this.wantedBy(r).peak);
     return index;
   }
 
@@ -266,11 +266,24 @@ class TraceClasses {
   }
 
   /**
-   * Bytes on each host: it wanted so much more than it got (insight 4.3 item 7). Where it may have more it writes less,
-   * and where it has what it had it writes the same, in the time that was recorded.
+   * On each host: it wanted so much more than it got as it wrote there (insight 4.3 item 7). Where it may have more it
+   * writes less, and where it has what it had it writes the same, in the time that was recorded.
    */
-  spilledOf(r: TracedRequest): number {
-    return Math.round(r.spilled / (isCoordinatorOnly(r) ? 1 : this.executorsOf(r)));
+  wantedBy(r: TracedRequest): { readonly peak: Bytes; readonly spilled: Bytes } {
+    const hosts = isCoordinatorOnly(r) ? 1 : this.executorsOf(r);
+    const least = this.reservedByCoordinator(r, hosts);
+    const alone = least + r.spilled;
+    // It alone, as long as what it wrote does not make it want more than the others had.
+    const peak = alone <= r.reserved ? r.reserved : ((hosts - 1) * r.reserved + least + r.spilled) / hosts;
+    const spilled = r.spilled === 0 ? 0 : peak - least;
+    return { peak: Math.round(peak) as Bytes, spilled: Math.round(spilled) as Bytes };
+  }
+
+  /** A coordinator that executes, under a smaller limit of its own, had less than the others, and wrote the more. */
+  private reservedByCoordinator(r: TracedRequest, hosts: number): number {
+    const { memLimitCoordinators } = r.options;
+    if (this.dedicated || hosts === 1 || memLimitCoordinators === 0 || r.spilled === 0) return r.reserved;
+    return Math.min(r.reserved, reservationLimitFor(memLimitCoordinators, -1, 0));
   }
 
   private executorsOf(r: TracedRequest): number {

@@ -88,6 +88,40 @@ describe("insight 4.6 trace arrivals", () => {
     }
   });
 
+  describe("a coordinator that executes under a smaller limit of its own spilled the more", () => {
+    // It may reserve 0.8 of 500 MiB; the nine others had 700 MiB as their logged peak says.
+    const wanted = async (spilled: number, on: "executor" | "dedicated"): Promise<unknown> => {
+      const options = { query_opts_config: `MEM_LIMIT_COORDINATORS=${500 * MiB}`, cluster_id: "waterhole" };
+      const log = fileWith(csvOf([at(0, { ...options, compressed_bytes_spilled: spilled })]));
+      const [row] = rowsOf(await withTraces(scenarioWith(log, "", on)));
+      return [row!.peak, row!.spilled];
+    };
+
+    test("it alone: as much as the others had, it had 300 MiB less", async () => {
+      expect(await wanted(300 * MiB, "executor")).toEqual([700 * MiB, 300 * MiB]);
+    });
+
+    test("all of them: each the same, and it 300 MiB on top", async () => {
+      expect(await wanted(1300 * MiB, "executor")).toEqual([800 * MiB, 400 * MiB]);
+    });
+
+    test("a dedicated one has nothing to spill", async () => {
+      expect(await wanted(1000 * MiB, "dedicated")).toEqual([800 * MiB, 100 * MiB]);
+    });
+  });
+
+  test.each([
+    { group: "default", coordinatorOnly: false },
+    { group: "empty group (using coordinator only)", coordinatorOnly: true },
+    { group: "", coordinatorOnly: true },
+  ])("one backend, executor group '$group': on the coordinator only is $coordinatorOnly", async (c) => {
+    const rows = [at(0, { backends_count: 1, executor_group: c.group })];
+    const log = fileWith(csvOf(rows, ",", Object.keys(rows[0]!)));
+    const [row] = rowsOf(await withTraces(scenarioWith(log, "", "executor")));
+    expect(row?.shape?.coordinatorOnly).toBe(c.coordinatorOnly);
+    expect(row?.shape?.fragments).toHaveLength(c.coordinatorOnly ? 1 : 2);
+  });
+
   test("where the coordinator is one of the executors the backends are all executors", async () => {
     const log = fileWith(csvOf([at(0, { backends_count: 9 }), at(1, { backends_count: 10 })]));
     const rows = rowsOf(await withTraces(scenarioWith(log, "", "executor")));
@@ -216,6 +250,7 @@ const REQUEST: TracedRequest = {
   options: { memLimit: 0, memLimitExecutors: 0, memLimitCoordinators: 0, requestPool: null },
   reservation: 0,
   backends: 11,
+  coordinatorOnly: null,
   slots: 1,
   hold: 4_000_000,
   peak: 700 * MiB,

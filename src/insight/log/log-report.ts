@@ -112,5 +112,7 @@ export const GUESS_TEXT: Readonly<Record<Guess, string>> = {
   peak: "no peak: what was admitted is taken as the peak, or the estimate if that is less",
   backends: "no number of backends: as many as the sum of the peaks over all hosts needs, else one",
   slots: "no slots: taken from another execution, else one",
+  spread:
+    "spilled on several hosts, of which the log has the sum: the same is taken for each, and more for a coordinator that executes under a smaller limit of its own",
   amount: "the log contradicts the pool files: the recorded amounts are charged, so changed bounds will show no effect",
 };

@@ -258,6 +258,7 @@ function settle(
   const peak = source.peakMax ?? Math.min(estimate, admitted ?? Number.POSITIVE_INFINITY);
   if (source.peakMax === null) guessed.push("peak");
   if (source.executorSlots === null) guessed.push("slots");
+  if ((source.spilled ?? 0) > 0 && backends > 1) guessed.push("spread");
   const asAdmitted = options.useRecordedAmounts && q.options.memLimit === 0 && source.clusterAdmitted !== null;
   if (asAdmitted) guessed.push("amount");
   return {
@@ -274,6 +275,7 @@ function settle(
     options: asAdmitted ? recordedLimits(q, source, coordinatorEstimate) : q.options,
     reservation: q.reservation ?? source.reservation ?? 0,
     backends,
+    coordinatorOnly: source.coordinatorOnly,
     slots: Math.max(1, source.executorSlots ?? 1),
     hold: Math.round(hold),
     peak,

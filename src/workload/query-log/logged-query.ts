@@ -6,6 +6,8 @@
  * carries statement text, plan or status beyond what a reader of the report needs.
  */
 
+import { EMPTY_GROUP } from "../../core/cluster/backend.ts";
+
 /** How admission ended it; `none`: admission never saw it (DDL and the like); `waiting`: still in the queue. */
 export type LoggedOutcome =
   | "immediately"
@@ -95,6 +97,8 @@ export interface LoggedQuery {
   readonly backends: number | null;
   /** Where their number is not told: as many as it takes for the sum of the peaks that is. */
   readonly leastBackends: number | null;
+  /** No executor took part, as its executor group says; null: the log has no groups, or it was never admitted. */
+  readonly coordinatorOnly: boolean | null;
   /** Addresses with fragment instances. */
   readonly hosts: readonly string[] | null;
   readonly peakMax: number | null;
@@ -129,6 +133,10 @@ export function outcomeOf(result: string | null, status: string | null): LoggedO
 }
 
 export const isAdmitted = (o: LoggedOutcome): boolean => o === "immediately" || o === "trivially" || o === "fromQueue";
+
+/** From the name of its executor group. */
+export const isEmptyGroup = (group: string | null): boolean | null =>
+  group === null || group === "" ? null : group === EMPTY_GROUP;
 
 /** How many took part, as far as the log tells. */
 export const knownBackends = (q: LoggedQuery): number | null => q.backends ?? q.leastBackends;

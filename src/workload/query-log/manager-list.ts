@@ -169,6 +169,7 @@ function commonOf(row: LogRow, status: string | null, basics: Basics): LoggedQue
     clusterAdmitted: null,
     backends: null,
     leastBackends: null,
+    coordinatorOnly: null,
     hosts: null,
     peakMax: null,
     peakMin: null,

@@ -9,6 +9,7 @@
 import { durationMicros, durationResolution, sizeBytes, timestampMicros, UnreadableCell } from "./cells.ts";
 import {
   hostsOf,
+  isEmptyGroup,
   isLogWriterText,
   isMemoryFailure,
   isRefused,
@@ -121,6 +122,8 @@ export function queryOfProfile(block: ProfileBlock): LoggedQuery {
     clusterAdmitted: sizeOrNull(keys.text("Cluster Memory Admitted")),
     backends: hosts === null ? null : hosts.length,
     leastBackends: null,
+    // A profile may be of any release: only the empty group's own name is taken for an answer.
+    coordinatorOnly: isEmptyGroup(keys.text("Executor Group")) || null,
     hosts,
     peakMax: largest(peaks),
     peakMin: peaks.length === 0 ? null : Math.min(...peaks),

@@ -8,6 +8,7 @@ import { type LogRow, microsOf, momentOf, numberOf, sizeBytes, textOf, Unreadabl
 import {
   hostsOf,
   isAdmitted,
+  isEmptyGroup,
   isLogWriterText,
   isMemoryFailure,
   isRefused,
@@ -106,6 +107,7 @@ export function queryOfTableRow(row: LogRow): LoggedQuery {
     clusterAdmitted: admittedAtAll ? positive(wholeOf(row, "cluster_memory_admitted")) : null,
     backends: positive(wholeOf(row, "backends_count")),
     leastBackends: null,
+    coordinatorOnly: isEmptyGroup(textOf(row, "executor_group")),
     hosts: hostsOf(textOf(row, "per_host_fragment_instances")),
     peakMax: peakOf("pernode_peak_mem_max"),
     peakMin: peakOf("pernode_peak_mem_min"),

@@ -25,6 +25,8 @@ export interface TracedRequest {
   readonly reservation: number;
   /** Coordinator included, at least 1. */
   readonly backends: number;
+  /** No executor takes part; null, or left out in older files: as far as `backends` tells. */
+  readonly coordinatorOnly: boolean | null;
   readonly slots: number;
   /** Admission to the return of the place, microseconds. */
   readonly hold: number;
@@ -42,7 +44,16 @@ export interface TracedRequest {
 }
 
 /** What was settled, and how: each is explained once in the report. */
-export type Guess = "hold" | "holdCut" | "estimate" | "coordinatorEstimate" | "peak" | "backends" | "slots" | "amount";
+export type Guess =
+  | "hold"
+  | "holdCut"
+  | "estimate"
+  | "coordinatorEstimate"
+  | "peak"
+  | "backends"
+  | "slots"
+  | "amount"
+  | "spread";
 
 export interface Recorded {
   readonly outcome: LoggedOutcome;
@@ -62,9 +73,12 @@ export interface TraceHeader {
   readonly requests: number;
 }
 
-/** Its one fragment ran on the coordinator: trivial queries, and those without another backend. */
+/**
+ * Its one fragment ran on the coordinator: trivial queries, those without an executor group, and where groups are not
+ * known those without another backend.
+ */
 export const isCoordinatorOnly = (r: TracedRequest): boolean =>
-  r.isTrivial || (r.backends <= 1 && r.stmtType === "QUERY");
+  r.isTrivial || (r.coordinatorOnly ?? (r.backends <= 1 && r.stmtType === "QUERY"));
 
 /** The lines of a trace file, line feeds not included. */
 export function* traceLines(start: number, requests: readonly TracedRequest[]): Generator<string> {

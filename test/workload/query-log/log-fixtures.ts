@@ -131,6 +131,7 @@ export const logged = (fields: Partial<LoggedQuery>): LoggedQuery => ({
   options: NO_OPTIONS,
   clusterAdmitted: 10 * GiB,
   leastBackends: null,
+  coordinatorOnly: null,
   backends: 10,
   hosts: null,
   peakMax: 700 * MiB,
