@@ -98,7 +98,9 @@ export function demandOf(log: QueryLog, options: DemandOptions): Demand {
   const attempts = attemptsOf(usable, own);
   const firsts = usable.map((_, i) => i).filter((i) => attempts.first[i] === i);
   const donors = new Donors(usable, classes, options.hold);
-  const settled = firsts.map((i) => settle(usable, i, classes[i]!, donors, { ...options, peaksAreReserved: own }));
+  const coordinatorsExecute = areOnExecutors(usable);
+  const told = { ...options, peaksAreReserved: own, coordinatorsExecute };
+  const settled = firsts.map((i) => settle(usable, i, classes[i]!, donors, told));
   const kept = firsts.filter((_, k) => settled[k] !== null);
   for (const s of settled) if (s === null) count(leftOut, "nothing known to replace it with");
   const start = kept.length === 0 ? 0 : arrivalOf(usable[kept[0]!]!);
@@ -124,7 +126,7 @@ export function demandOf(log: QueryLog, options: DemandOptions): Demand {
     imputedShare: imputedShareOf(requests),
     guesses: guessesOf(requests),
     closedLoop: requests.filter((r) => r.after !== null).length,
-    coordinatorsExecute: areOnExecutors(usable),
+    coordinatorsExecute,
     rows: kept.map((i) => usable[i]!),
     allRows: usable,
     allClasses: classes,
@@ -232,7 +234,7 @@ function settle(
   index: number,
   queryClass: string,
   donors: Donors,
-  options: DemandOptions & { readonly peaksAreReserved: boolean },
+  options: DemandOptions & { readonly peaksAreReserved: boolean; readonly coordinatorsExecute: boolean },
 ): TracedRequest | null {
   const q = queries[index]!;
   const guessed: Guess[] = [];
@@ -258,7 +260,8 @@ function settle(
   const peak = source.peakMax ?? Math.min(estimate, admitted ?? Number.POSITIVE_INFINITY);
   if (source.peakMax === null) guessed.push("peak");
   if (source.executorSlots === null) guessed.push("slots");
-  if ((source.spilled ?? 0) > 0 && backends > 1) guessed.push("spread");
+  const spillers = options.coordinatorsExecute ? backends : backends - 1;
+  if ((source.spilled ?? 0) > 0 && spillers > 1) guessed.push("spread");
   const asAdmitted = options.useRecordedAmounts && q.options.memLimit === 0 && source.clusterAdmitted !== null;
   if (asAdmitted) guessed.push("amount");
   return {

@@ -107,6 +107,21 @@ describe("insight 4.2 hosts that no column counts", () => {
   });
 });
 
+describe("insight 4.2 what several hosts spilled together", () => {
+  // Ten backends with 1 GiB each: the coordinator is one of the executors. With 100 MiB for it: it has a host of its own.
+  const [shared, apart] = [10 * GiB, 9 * GiB + 100 * MiB];
+  test.each([
+    { backends: 10, clusterAdmitted: shared, spilled: GiB, isGuessed: true },
+    { backends: 10, clusterAdmitted: shared, spilled: 0, isGuessed: false },
+    { backends: 10, clusterAdmitted: apart, spilled: GiB, isGuessed: true },
+    { backends: 2, clusterAdmitted: GiB + 100 * MiB, spilled: GiB, isGuessed: false },
+    { backends: 1, clusterAdmitted: GiB, spilled: GiB, isGuessed: false },
+  ])("$backends backends with $clusterAdmitted bytes spilled $spilled: $isGuessed", ({ isGuessed, ...row }) => {
+    const { requests } = demandOf(logOf([at(0, row)]), DEFAULT_DEMAND);
+    expect(requests[0]!.guessed.includes("spread")).toBe(isGuessed);
+  });
+});
+
 describe("insight 4.3 item 7, R8: what a recorded peak reserved", () => {
   // 10 GiB on eleven hosts: 100 MiB for the coordinator, so 1014 MiB for each executor.
   const ran = (fields: Partial<LoggedQuery>): LoggedQuery =>
