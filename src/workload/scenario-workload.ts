@@ -160,8 +160,9 @@ class ScenarioWorkload implements Workload {
     const { arrival } = stream;
     const { retry } = arrival;
     if (this.#isPromising(stream, submission)) this.#promising--;
-    // Who is refused at once and asks again at once, for ever, would do so within one instant.
-    const soonest = at <= submission.intended ? submission.intended + ROUND_TRIP_MS : at;
+    // Who is refused at once and asks again at once, for ever, would do so within one instant; and live, where an answer
+    // is never quite at once, as fast as the machine is.
+    const soonest = Math.max(at, submission.intended + ROUND_TRIP_MS);
     if (asksAgain(retry, submission.attempt, how)) {
       const wished = at + this.#waitBefore(retry, stream, submission);
       this.#pending.add({

@@ -232,6 +232,20 @@ describe("retries", () => {
     expect(times(run(w, "rejected", 4))).toEqual([1000, 1001, 1002, 1003]);
   });
 
+  /** A live answer is late by what the machine took: it must not make clients faster than those of virtual time. */
+  test.each([
+    { late: 0.02, asks: [0, 1, 2, 3] },
+    { late: 0.999, asks: [0, 1, 2, 3] },
+    { late: 1, asks: [0, 1, 2, 3] },
+    { late: 1.5, asks: [0, 1.5, 3, 4.5] },
+  ])("without end, answered $late ms late: a round trip apart, or when it is answered", ({ late, asks }) => {
+    const limits = "{ queries: 1000 }";
+    const again = workload({ arrivals: "[{ at: 0s }]", retries: "{ attempts: unlimited, wait: 0s }", limits });
+    expect(times(run(again, "rejected", 4, late))).toEqual(asks);
+    const restless = workload({ arrivals: "[{ clients: 1, think: 0s }]", limits });
+    expect(times(run(restless, "rejected", 4, late))).toEqual(asks);
+  });
+
   test("backoff doubles up to its most", () => {
     expect(times(retried("{ attempts: 6, backoff: { from: 1s, to: 5s, jitter: none } }"))).toEqual([
       1000, 2000, 4000, 8000, 13_000, 18_000,
