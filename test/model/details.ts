@@ -83,7 +83,9 @@ function topLines(items: readonly Heavy[], total: number, indent: number): strin
   });
   lines.push(pad(3, "],"), pad(3, `total_consumed=${bytesText(consumed)}`));
   if (total > 0)
-    lines.push(pad(3, `fraction_of_pool_total_mem=${twoDigits(Math.fround(Math.fround(consumed) / total))}`));
+    lines.push(
+      pad(3, `fraction_of_pool_total_mem=${twoDigits(Math.fround(Math.fround(consumed) / Math.fround(total)))}`),
+    );
   return lines;
 }
 

@@ -194,6 +194,17 @@ describe("Additional Details of a memory failure", () => {
     );
   });
 
+  test("the share is divided in 32 bits: 39 of 40 MB are 0.98 there, and 0.97 in 64", () => {
+    const bench = new Bench(membership(hosts(1, { admitMemLimit: gib(1) })));
+    bench.controller.setBackendUsage("root.p", usage(15, 10, 8, 4, 2, 1));
+    bench.tick();
+    const config = poolConfig({ maxMemResources: gib(100) });
+    bench.submit(config);
+    expect(bench.submit(config).details).toContain(
+      "total_consumed=39.00 MB\n         fraction_of_pool_total_mem=0.98\n",
+    );
+  });
+
   test("of a pool, summed over hosts; T-7: it stays when a later attempt fails for another reason", () => {
     const bench = told(gib(100));
     const config = poolConfig({ maxMemResources: gib(1) });
