@@ -285,6 +285,7 @@ class Run {
           if (s !== now) this.drop(s, whyNot([firstDay], this.goal), "walk");
           continue;
         }
+        await this.runDays([s, now], this.input.days.length);
         const days = await this.allDaysOf(s);
         const goal = goalOn(this.input.aim, await this.allDaysOf(now));
         if (meetsGoal(days, goal) || ++flattered === finalists) return s;
@@ -325,6 +326,8 @@ class Run {
     const outcomes = new Map<string, Outcome[]>([now, ...finalists].map((s) => [keyOf(s), []]));
     const selection = new Selection(finalists.length, options.firstDays, options.alpha);
     let active = [...finalists];
+    // Nobody is dropped before.
+    await this.runDays([now, ...finalists], Math.min(days.length, options.firstDays));
     for (let day = 0; day < days.length; day++) {
       const running = [now, ...active];
       const done = await this.dayOf(running, day);
@@ -390,17 +393,30 @@ class Run {
     return settings.map((s) => this.rulesDay.get(keyOf(s))!);
   }
 
+  /** The first `count` days of each, all that are missing at once: what one thread waits for, others can use. */
+  private async runDays(settings: readonly Setting[], count: number): Promise<void> {
+    const later = Array.from({ length: count - 1 }, (_, i) => i + 1);
+    await this.firstDayOf(settings);
+    await this.runLater(settings.flatMap((setting) => later.map((day) => ({ setting, day }))));
+  }
+
   /** Each of the whole day by the rules, once. */
   private async dayOf(settings: readonly Setting[], day: number): Promise<readonly Outcome[]> {
     if (day === 0) return this.firstDayOf(settings);
-    const keyOn = (s: Setting): string => `${day} ${keyOf(s)}`;
-    const missing = settings.filter((s) => !this.laterDays.has(keyOn(s)));
-    const to = this.input.days[day]!;
-    const done = await this.runJobs(missing.map((setting) => ({ engine: "rules", day, from: 0, to, setting })));
-    missing.forEach((s, i) => {
-      this.laterDays.set(keyOn(s), done[i]!);
+    await this.runLater(settings.map((setting) => ({ setting, day })));
+    return settings.map((s) => this.laterDays.get(laterKey(s, day))!);
+  }
+
+  private async runLater(wanted: readonly { readonly setting: Setting; readonly day: number }[]): Promise<void> {
+    const unknown = wanted.filter(({ setting, day }) => !this.laterDays.has(laterKey(setting, day)));
+    const missing = [...new Map(unknown.map((w) => [laterKey(w.setting, w.day), w])).values()];
+    const jobs = missing.map(
+      ({ setting, day }): Job => ({ engine: "rules", day, from: 0, to: this.input.days[day]!, setting }),
+    );
+    const done = await this.runJobs(jobs);
+    missing.forEach(({ setting, day }, i) => {
+      this.laterDays.set(laterKey(setting, day), done[i]!);
     });
-    return settings.map((s) => this.laterDays.get(keyOn(s))!);
   }
 
   private async allDaysOf(s: Setting): Promise<readonly Outcome[]> {
@@ -502,3 +518,5 @@ function levelsOf(settings: readonly Setting[]): Setting[][] {
   }
   return [...levels.values()];
 }
+
+const laterKey = (s: Setting, day: number): string => `${day} ${keyOf(s)}`;
