@@ -18,6 +18,7 @@ import { SummaryFold } from "../../src/insight/summary-fold.ts";
 import { simulate } from "../../src/sim/simulate.ts";
 import { poolResolver } from "../../src/workload/pool-resolver.ts";
 import { createWorkload } from "../../src/workload/scenario-workload.ts";
+import { leavesNothingBehind } from "../runtime/live-checks.ts";
 import { runOf, small } from "../runtime/live-fixture.ts";
 
 const BASE = {
@@ -177,6 +178,8 @@ const STORIES: readonly {
     meets: (r) => ["rejected", "timedOut"].every((how) => r.queries.some((q) => q.decision === how)),
   },
 ];
+
+leavesNothingBehind();
 
 describe("insight 7.1, 7.2 a simulated run, foretold from its own arrivals and holds", () => {
   test.each(STORIES)("$name: the same wait for every query", ({ changes, meets }) => {
