@@ -38,8 +38,6 @@ export interface LimitEra {
 
 export class PoolFold implements ExactPool {
   readonly name: string;
-  /** In force now (5.7); null: not to be known. */
-  config: PoolConfig | null;
   /** One, unless the pool files changed. */
   readonly eras: LimitEra[] = [];
 
@@ -111,15 +109,18 @@ export class PoolFold implements ExactPool {
   constructor(name: string, config: PoolConfig | null, from: number, foreseenNeed: (queryClass: number) => number) {
     this.#foreseenNeed = foreseenNeed;
     this.name = name;
-    this.config = config;
     this.#era = { config, from, busyMs: 0 };
     this.eras.push(this.#era);
     this.#last = from;
   }
 
+  /** In force now (5.7); null: not to be known. */
+  get config(): PoolConfig | null {
+    return this.#era.config;
+  }
+
   /** From now on; the state until now has been told. */
   useConfig(config: PoolConfig | null): void {
-    this.config = config;
     this.#era = { config, from: this.#last, busyMs: 0 };
     this.eras.push(this.#era);
     this.#kept = { running: this.running, memory: this.memory, queued: this.queued };

@@ -18,6 +18,9 @@ import type { RequestQueueTopic } from "./request-queue-topic.ts";
 import type { Seat } from "./seat.ts";
 import type { Names, Teller } from "./teller.ts";
 
+/** Starts of exchanges are never negative. */
+const NOT_LEFT_OUT = -1;
+
 /** What an exchange brings about elsewhere. */
 export interface ExchangeEffects {
   wake(seat: Seat): void;
@@ -228,12 +231,12 @@ export class Exchanges {
    */
   catchUp(seat: Seat, now: Micros): void {
     // An exchange of this very instant comes last in it.
-    this.#catchUpTo(seat, now - 1, now);
+    if (this.#isOutOfDate(seat, now)) this.#catchUpTo(seat, now - 1);
   }
 
   /** The same before a pass: its instant has nothing else to do, so an exchange of it has been. */
   catchUpForPass(seat: Seat, now: Micros): void {
-    this.#catchUpTo(seat, now, now);
+    if (this.#isOutOfDate(seat, now)) this.#catchUpTo(seat, now);
   }
 
   /**
@@ -241,25 +244,39 @@ export class Exchanges {
    * behind only because of the fault either.
    */
   catchUpAll(now: Micros): void {
-    if (!this.#isEager) for (const seat of this.#o.seats) this.#lookLast(seat, now);
+    if (!this.#isEager) for (const seat of this.#o.seats) this.#takePlace(seat, now - 1);
   }
 
-  /** False: there was none since. */
-  #catchUpTo(seat: Seat, until: Micros, now: Micros): boolean {
-    if (!seat.isBehind && now - seat.heardAt < this.#staleAfter) return false;
-    if (!seat.canExchange || !this.#isStatestoreUp) return false;
-    const { grid, receiveLag } = this.#o;
-    const last = grid.atOrBefore(seat.subscriber, until - receiveLag);
-    if (last <= seat.lastExchange || last < seat.connectedSince) return false;
+  #isOutOfDate(seat: Seat, now: Micros): boolean {
+    return seat.isBehind || now - seat.heardAt >= this.#staleAfter;
+  }
+
+  /** hot: bench/simulate */
+  #catchUpTo(seat: Seat, until: Micros): void {
     if (seat.isBehind) {
-      this.#exchangeAt(seat, last + receiveLag);
-      seat.isBehind = this.#hasMoreFor(seat);
-      return true;
+      this.#takePlace(seat, until);
+      return;
     }
-    seat.lastExchange = last;
-    seat.heardAt = last + receiveLag;
+    const start = this.#leftOut(seat, until);
+    if (start === NOT_LEFT_OUT) return;
+    seat.lastExchange = start;
+    seat.heardAt = start + this.#o.receiveLag;
     seat.controller.applyUpdate(NOTHING_NEW, toInstant(seat.heardAt));
-    return true;
+  }
+
+  /** The seat's last exchange up to `until`, if it was left out. */
+  #takePlace(seat: Seat, until: Micros): void {
+    const start = this.#leftOut(seat, until);
+    if (start === NOT_LEFT_OUT) return;
+    this.#exchangeAt(seat, start + this.#o.receiveLag);
+    seat.isBehind = this.#hasMoreFor(seat);
+  }
+
+  /** Start of the seat's last exchange up to `until`, if it has not taken place. */
+  #leftOut(seat: Seat, until: Micros): Micros {
+    if (!seat.canExchange || !this.#isStatestoreUp) return NOT_LEFT_OUT;
+    const start = this.#o.grid.atOrBefore(seat.subscriber, until - this.#o.receiveLag);
+    return start <= seat.lastExchange || start < seat.connectedSince ? NOT_LEFT_OUT : start;
   }
 
   /**
@@ -308,16 +325,10 @@ export class Exchanges {
 
   /** The seat's exchanges end here: it died, or it was cut off. */
   leave(seat: Seat, now: Micros): void {
-    this.#lookLast(seat, now);
+    // Its view ages from its last exchange, not from the last one that was worth simulating.
+    this.#takePlace(seat, now - 1);
     seat.isBehind = false;
     this.#disarm(seat);
-  }
-
-  /** Its view is that of its last exchange, not of the last one that was worth simulating. */
-  #lookLast(seat: Seat, now: Micros): void {
-    const wasBehind = seat.isBehind;
-    seat.isBehind = true;
-    if (!this.#catchUpTo(seat, now - 1, now)) seat.isBehind = wasBehind;
   }
 
   /** It registers, for the first time or again. */

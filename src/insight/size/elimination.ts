@@ -286,8 +286,8 @@ class Run {
           continue;
         }
         await this.runDays([s, now], this.input.days.length);
-        const days = await this.allDaysOf(s);
-        const goal = goalOn(this.input.aim, await this.allDaysOf(now));
+        const days = this.allDaysOf(s);
+        const goal = goalOn(this.input.aim, this.allDaysOf(now));
         if (meetsGoal(days, goal) || ++flattered === finalists) return s;
         if (s !== now) this.drop(s, whyNot(days, goal), "days");
       }
@@ -419,10 +419,10 @@ class Run {
     });
   }
 
-  private async allDaysOf(s: Setting): Promise<readonly Outcome[]> {
-    const outcomes: Outcome[] = [];
-    for (let day = 0; day < this.input.days.length; day++) outcomes.push(...(await this.dayOf([s], day)));
-    return outcomes;
+  /** After `runDays`. */
+  private allDaysOf(s: Setting): readonly Outcome[] {
+    const later = this.input.days.slice(1).map((_, i) => this.laterDays.get(laterKey(s, i + 1))!);
+    return [this.rulesDay.get(keyOf(s))!, ...later];
   }
 
   private isKnown(s: Setting): boolean {
